@@ -1,0 +1,1 @@
+"""Metrics: numpy and shapely only, so that workers and tests need no Paddle."""
