@@ -1,0 +1,54 @@
+"""Exponential moving average of the weights, counted in updates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import paddle
+
+
+class ExponentialMovingAverage:
+    """Averages of parameters in their own type, warmed up so that the start does not dominate.
+
+    After update n the decay is min(decay, (1 + n) / (10 + n)), as in TensorFlow's
+    `ExponentialMovingAverage(num_updates=n)`. A skipped update does not count.
+    """
+
+    def __init__(self, parameters: Sequence[paddle.Tensor], decay: float):
+        if not 0 < decay < 1:
+            raise ValueError(f"decay must lie between 0 and 1, but got {decay}")
+        self._parameters = list(parameters)
+        self._averages = [parameter.detach().clone() for parameter in self._parameters]
+        self._decay = decay
+        self.num_updates = 0
+
+    @paddle.no_grad()
+    def update(self) -> None:
+        self.num_updates += 1
+        decay = min(self._decay, (1 + self.num_updates) / (10 + self.num_updates))
+        for average, parameter in zip(self._averages, self._parameters, strict=True):
+            average.scale_(decay).add_(parameter * (1 - decay))
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Inside, the parameters hold the averages; afterwards, bit for bit what they held before."""
+        raw = [parameter.detach().clone() for parameter in self._parameters]
+        _assign(self._parameters, self._averages)
+        try:
+            yield
+        finally:
+            _assign(self._parameters, raw)
+
+    def state(self) -> dict[str, object]:
+        return {"averages": self._averages, "num_updates": self.num_updates}
+
+    def restore(self, state: dict[str, object]) -> None:
+        _assign(self._averages, state["averages"])  # type: ignore[arg-type]
+        self.num_updates = int(state["num_updates"])  # type: ignore[call-overload]
+
+
+@paddle.no_grad()
+def _assign(targets: Sequence[paddle.Tensor], values: Sequence[paddle.Tensor]) -> None:
+    for target, value in zip(targets, values, strict=True):
+        paddle.assign(value, target)

@@ -1,0 +1,98 @@
+"""Precision as a value: what the forward computes in, and the loss scale that belongs to it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import paddle
+
+from pipelines.errors import DataError, UsageError
+
+CHOICES = ("auto", "fp32", "fp16", "bf16")
+_BF16_COMPUTE_CAPABILITY = (8, 0)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What a forward pass computes in; parameters, gradients and statistics stay float32 (float64 in proofs).
+
+    Attributes:
+        name: "fp32", "fp16" or "bf16".
+        reason: why `auto` or a refusal chose it, for the user; "" when it was simply asked for.
+    """
+
+    name: str = "fp32"
+    reason: str = ""
+
+    @property
+    def is_low(self) -> bool:
+        return self.name != "fp32"
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """O1 mixed precision: matrix products and convolutions in the low type, the rest in float32."""
+        dtype = "bfloat16" if self.name == "bf16" else "float16"
+        context: AbstractContextManager[None] = paddle.amp.auto_cast(enable=self.is_low, level="O1", dtype=dtype)
+        return context
+
+
+def resolve_precision(name: str) -> Precision:
+    """Turn the configured choice into what this device can do.
+
+    Raises:
+        UsageError: the device can't compute in the type that was asked for.
+    """
+    if name not in CHOICES:
+        raise UsageError(f"train.precision must be one of {', '.join(CHOICES)}, but got {name!r}")
+    on_gpu = paddle.device.get_device().startswith("gpu")
+    if name == "auto":
+        return Precision("fp16", "a GPU computes fp16 fastest") if on_gpu else Precision("fp32", "a CPU gains nothing")
+    if name == "fp16" and not on_gpu:
+        raise UsageError("train.precision fp16 needs a GPU, but the device is a CPU; use fp32 (or bf16 to try)")
+    if name == "bf16" and on_gpu:
+        capability = paddle.device.cuda.get_device_capability()
+        if capability < _BF16_COMPUTE_CAPABILITY:
+            # asking the framework is not enough: emulated bf16 answers yes and then runs slower than fp32
+            raise UsageError(
+                f"train.precision bf16 needs compute capability 8.0, but this card has {capability[0]}.{capability[1]};"
+                " use fp16"
+            )
+    return Precision(name)
+
+
+class LossScale:
+    """The factor that keeps small fp16 gradients from vanishing; constant within a window.
+
+    It halves after an update whose gradients overflowed and doubles after `growth_updates` good ones.
+    """
+
+    def __init__(self, precision: Precision, *, start: float = 2.0**15, floor: float = 1.0, growth_updates: int = 200):
+        self.is_dynamic = precision.name == "fp16"
+        self.value = start if self.is_dynamic else 1.0
+        self._floor = floor
+        self._growth_updates = growth_updates
+        self._good_updates = 0
+
+    def after_good_update(self) -> None:
+        self._good_updates += 1
+        if self.is_dynamic and self._good_updates >= self._growth_updates:
+            self.value, self._good_updates = self.value * 2, 0
+
+    def after_overflow(self) -> None:
+        """Halve the scale.
+
+        Raises:
+            DataError: the scale is at its floor, so the overflow is not a matter of scale.
+        """
+        if self.value / 2 < self._floor:
+            raise DataError(
+                f"fp16 gradients overflow even at loss scale {self.value:g}: this model does not train in fp16 on this"
+                " data; set train.precision to fp32"
+            )
+        self.value, self._good_updates = self.value / 2, 0
+
+    def state(self) -> dict[str, float]:
+        return {"value": self.value, "good_updates": self._good_updates}
+
+    def restore(self, state: dict[str, float]) -> None:
+        self.value, self._good_updates = state["value"], int(state["good_updates"])

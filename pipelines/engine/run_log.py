@@ -1,0 +1,69 @@
+"""The run's log: one JSON line an update, and the same numbers as VisualDL scalars."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import paddle
+
+from pipelines.engine.update import UpdateReport
+
+
+class RunLog:
+    """Appends to `run/log.jsonl`, flushed line by line so that a kill loses nothing, and to `run/visualdl`."""
+
+    def __init__(self, run_folder: Path):
+        self._file = (run_folder / "log.jsonl").open("a", encoding="utf-8")
+        # heavy to import, so not before a run really starts
+        from visualdl import LogWriter
+
+        self._scalars = LogWriter(logdir=str(run_folder / "visualdl"))
+
+    def write(self, report: UpdateReport, *, epoch: int, data_seconds: float) -> dict[str, Any]:
+        """Record one update; returns the line as a dict."""
+        line: dict[str, Any] = {
+            "update": report.update,
+            "epoch": epoch,
+            "samples": report.samples,
+            "micro_batches": report.micro_batches,
+            "shapes": [list(shape) for shape in report.shapes],
+            **{name: round(value, 6) for name, value in report.parts.items()},
+            "lr": report.learning_rate,
+            "grad_norm": report.gradient_norm,
+            "loss_scale": report.loss_scale,
+            "skipped": report.was_skipped,
+            "seconds": round(report.seconds, 4),
+            "data_seconds": round(data_seconds, 4),
+            "peak_bytes": peak_bytes(),
+        }
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+        for name in (*report.parts, "lr", "grad_norm"):
+            self._scalars.add_scalar(tag=f"train/{name}", step=report.update, value=line[name])
+        return line
+
+    def metrics(self, update: int, metrics: dict[str, Any]) -> None:
+        """Add an evaluation's numbers to the scalars."""
+        for name, value in metrics.items():
+            if isinstance(value, float):
+                self._scalars.add_scalar(tag=f"evaluation/{name}", step=update, value=value)
+
+    def close(self) -> None:
+        self._file.close()
+        self._scalars.close()
+
+
+def peak_bytes() -> int:
+    """Peak of the tensor memory that paddle's allocator handed out, on the device in use; since `reset_peak`."""
+    if paddle.device.get_device().startswith("gpu"):
+        return int(paddle.device.cuda.max_memory_allocated())
+    return int(paddle.base.core.host_memory_stat_peak_value("Allocated", 0))
+
+
+def reset_peak() -> None:
+    if paddle.device.get_device().startswith("gpu"):
+        paddle.device.cuda.reset_max_memory_allocated()
+    else:
+        paddle.base.core.host_memory_stat_reset_peak_value("Allocated", 0)

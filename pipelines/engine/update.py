@@ -1,0 +1,196 @@
+"""One update is one call: accumulate the window, unscale, check, clip, step, schedule, average, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import paddle
+
+from pipelines.engine.accumulate import Accumulated, accumulate
+from pipelines.engine.ema import ExponentialMovingAverage
+from pipelines.engine.gradient_buffer import GradientBuffer
+from pipelines.engine.precision import LossScale, Precision
+from pipelines.engine.schedule import LearningRateSchedule
+from pipelines.errors import NonFiniteError, ReplayMismatchError
+from pipelines.records import MicroBatch
+from pipelines.task import Task
+
+# sums of two passes may differ by the order of additions, not by more
+_REPLAY_TOLERANCE = {"fp32": 1e-4, "fp16": 1e-2, "bf16": 5e-2}
+
+
+@dataclass(frozen=True)
+class ParameterGroup:
+    """Parameters that share a learning rate.
+
+    Attributes:
+        name: for messages and logs.
+        parameters: the tensors.
+        learning_rate_factor: multiplies the schedule's learning rate.
+        frozen_updates: the group rests during the first so many updates; its backward is not even run.
+    """
+
+    name: str
+    parameters: Sequence[paddle.Tensor]
+    learning_rate_factor: float = 1.0
+    frozen_updates: int = 0
+
+
+@dataclass(frozen=True)
+class UpdateReport:
+    """What one update did; all numbers are of the whole window.
+
+    Attributes:
+        update: 1-based.
+        parts: the loss and its named parts.
+        gradient_norm: global L2 before clipping.
+        was_skipped: gradients overflowed in low precision, so the weights are unchanged.
+        seconds: of accumulation and step, without the loader.
+    """
+
+    update: int
+    samples: int
+    micro_batches: int
+    shapes: tuple[tuple[int, int, int], ...]
+    parts: dict[str, float]
+    learning_rate: float
+    gradient_norm: float
+    loss_scale: float
+    was_skipped: bool
+    seconds: float
+
+
+class Updater:
+    """Holds what lives from update to update: optimizer, loss scale, average, count."""
+
+    def __init__(
+        self,
+        task: Task,
+        groups: Sequence[ParameterGroup],
+        schedule: LearningRateSchedule,
+        *,
+        method: str = "exact",
+        weight_decay: float = 0.0,
+        clip_norm: float | None = None,
+        precision: Precision | None = None,
+        ema_decay: float | None = None,
+    ):
+        self._task, self._groups, self._schedule, self._method = task, list(groups), schedule, method
+        self._clip_norm = clip_norm
+        self._precision = precision or Precision()
+        self._parameters = [parameter for group in groups for parameter in group.parameters]
+        self._buffer = GradientBuffer(self._parameters)
+        self.loss_scale = LossScale(self._precision)
+        self.ema = ExponentialMovingAverage(self._parameters, ema_decay) if ema_decay else None
+        self.optimizer = paddle.optimizer.AdamW(
+            learning_rate=schedule.at(0), parameters=[_options(group) for group in groups], weight_decay=weight_decay
+        )
+        self.num_updates = 0
+
+    def run(self, window: Sequence[MicroBatch]) -> UpdateReport:
+        """Make one update from `window`.
+
+        Raises:
+            NonFiniteError: loss or gradient is not finite in full precision.
+            ReplayMismatchError: the two passes of `replay` disagree.
+        """
+        started = time.perf_counter()
+        self._thaw()
+        learning_rate, scale = self._schedule.at(self.num_updates), self.loss_scale.value
+        accumulated = accumulate(
+            self._task, window, self._method, self._buffer, precision=self._precision, loss_scale=scale
+        )
+        summary = _read(self._task, self._buffer, accumulated, scale)
+        was_skipped = self._must_skip(summary, window)
+        if was_skipped:
+            self.loss_scale.after_overflow()
+        else:
+            self._step(accumulated, summary.norm, learning_rate, scale)
+        return UpdateReport(
+            update=self.num_updates,
+            samples=sum(len(micro_batch) for micro_batch in window),
+            micro_batches=len(window),
+            shapes=tuple((len(micro_batch), *micro_batch.shape_hw) for micro_batch in window),
+            parts=summary.parts,
+            learning_rate=learning_rate,
+            gradient_norm=summary.norm,
+            loss_scale=scale,
+            was_skipped=was_skipped,
+            seconds=time.perf_counter() - started,
+        )
+
+    def _step(self, accumulated: Accumulated, norm: float, learning_rate: float, scale: float) -> None:
+        clip = 1.0 if self._clip_norm is None else min(1.0, self._clip_norm / (norm + 1e-12))
+        factor = clip / scale
+        self._buffer.release(factor if accumulated.factor is None else accumulated.factor * factor)
+        self.optimizer.set_lr(learning_rate)
+        self.optimizer.step()
+        self.optimizer.clear_grad(set_to_zero=False)
+        self.num_updates += 1
+        self.loss_scale.after_good_update()
+        if self.ema is not None:
+            self.ema.update()
+
+    def _thaw(self) -> None:
+        for group in self._groups:
+            rests = self.num_updates < group.frozen_updates
+            for parameter in group.parameters:
+                parameter.stop_gradient = rests
+
+    def _must_skip(self, summary: _Summary, window: Sequence[MicroBatch]) -> bool:
+        """Whether low precision overflowed; in full precision a non-finite number is an error."""
+        if summary.is_finite:
+            if summary.replay_error > _REPLAY_TOLERANCE[self._precision.name]:
+                raise ReplayMismatchError(
+                    f"update {self.num_updates + 1}: the two passes of replay differ by {summary.replay_error:.1e}"
+                    " (relative), so the gradient would not be the whole batch's; something in the network changes"
+                    " between two forwards of the same images (a BatchNorm in train mode, a random layer that ignores"
+                    " paddle's random state); freeze it, or set train.accumulation to mean"
+                )
+            return False
+        if self._precision.is_low and self.loss_scale.is_dynamic:
+            return True
+        suspects = [s for ok, mb in zip(summary.finite, window, strict=True) if not ok for s in mb.sources]
+        raise NonFiniteError(
+            f"update {self.num_updates + 1}: loss or gradient is not finite (loss {summary.parts['loss']:g}) on"
+            f" {', '.join(suspects) or 'the window as a whole'}; the weights are as before this update. Look at these"
+            " images' labels, or lower train.learning_rate.base"
+        )
+
+
+@dataclass(frozen=True)
+class _Summary:
+    parts: dict[str, float]
+    norm: float
+    finite: list[bool]
+    replay_error: float
+
+    @property
+    def is_finite(self) -> bool:
+        return all(self.finite) and bool(np.isfinite([self.norm, *self.parts.values()]).all())
+
+
+@paddle.no_grad()
+def _read(task: Task, buffer: GradientBuffer, accumulated: Accumulated, scale: float) -> _Summary:
+    """Bring the numbers of an update to the host, in one transfer: the only sync of an update."""
+    parts = task.combine(accumulated.totals)
+    norm = buffer.global_norm() / scale
+    if accumulated.factor is not None:
+        norm = norm * accumulated.factor.abs()
+    replay_error = paddle.zeros([]) if accumulated.replay_error is None else accumulated.replay_error
+    on_device = [*parts.values(), norm, replay_error, *accumulated.finite]
+    numbers = paddle.stack([number.astype("float64") for number in on_device]).numpy().tolist()
+    num_parts = len(parts)
+    return _Summary(
+        parts=dict(zip(parts, numbers[:num_parts], strict=True)),
+        norm=numbers[num_parts],
+        replay_error=numbers[num_parts + 1],
+        finite=[bool(flag) for flag in numbers[num_parts + 2 :]],
+    )
+
+
+def _options(group: ParameterGroup) -> dict[str, object]:
+    return {"params": list(group.parameters), "learning_rate": group.learning_rate_factor}
