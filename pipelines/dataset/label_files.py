@@ -18,11 +18,19 @@ IGNORED_TRANSCRIPTIONS = frozenset({"###", "*"})
 
 @dataclass(frozen=True, eq=False)
 class LabelLine:
-    """One line of a label file that could be parsed; `line` counts from 1."""
+    """One line of a label file that could be parsed.
+
+    Attributes:
+        path: normalised, relative to the dataset root (or absolute).
+        annotation: the regions that could be read.
+        line: counts from 1.
+        numbers: for each region its number in the line, from 1; unreadable ones are skipped.
+    """
 
     path: str
     annotation: TextAnnotation
     line: int
+    numbers: tuple[int, ...]
 
 
 def split_label_line(line: str) -> tuple[str, list[Any]]:
@@ -128,23 +136,23 @@ def scan_label_file(label_file: Path) -> tuple[list[LabelLine], list[Fault]]:
             continue
         first_seen[path] = number
         regions, reasons = _regions_of(entries)
-        faults += [Fault(str(label_file), reason, "error", number, item) for item, reason in reasons]
-        lines.append(LabelLine(path, TextAnnotation(regions), number))
+        faults += [Fault(str(label_file), reason, "error", number, f"region {n}") for n, reason in reasons.items()]
+        lines.append(LabelLine(path, TextAnnotation(tuple(regions.values())), number, tuple(regions)))
     if not lines and not faults:
         faults.append(Fault(str(label_file), "the label file is empty: no images", "error"))
     return lines, faults
 
 
-def _regions_of(entries: list[Any]) -> tuple[tuple[TextRegion, ...], list[tuple[str, str]]]:
-    """The regions that can be read, and (item, reason) for the others."""
-    regions: list[TextRegion] = []
-    reasons: list[tuple[str, str]] = []
+def _regions_of(entries: list[Any]) -> tuple[dict[int, TextRegion], dict[int, str]]:
+    """By number from 1: the regions that can be read, and the reasons why the others can't."""
+    regions: dict[int, TextRegion] = {}
+    reasons: dict[int, str] = {}
     for number, entry in enumerate(entries, 1):
         try:
-            regions.append(region_from_entry(entry))
+            regions[number] = region_from_entry(entry)
         except DataError as error:
-            reasons.append((f"region {number}", str(error)))
-    return tuple(regions), reasons
+            reasons[number] = str(error)
+    return regions, reasons
 
 
 def decoded(label_file: Path) -> tuple[str, list[Fault]]:

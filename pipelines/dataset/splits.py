@@ -17,24 +17,27 @@ from pipelines.records import Fault, Record
 SPLITS = ("train", "val")
 INDEX_NAME = "dataset.yml"
 _LISTED_FAULTS = 20
+_WAY_OUT = "`wholebatch check` lists all of them; `wholebatch prepare text` repairs what is safe to repair"
 
 
 def read_index(root: Path) -> dict[str, Any]:
-    """The content of `dataset.yml`, or {} for a plain PaddleOCR folder.
+    """The content of `dataset.yml`; {"images": {}} for a plain PaddleOCR folder.
 
     Raises:
-        DataError: the file is there but is no YAML mapping.
+        DataError: the file is there but not as `prepare` wrote it.
     """
-    path = root / INDEX_NAME
+    path = Path(root) / INDEX_NAME
     if not path.is_file():
-        return {}
+        return {"images": {}}
     try:
+        # The C parser is 10 times as fast, which shows from a thousand images on; not every PyYAML has it.
         index = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
-        raise DataError(f"{path}: not valid YAML: {error}") from None
-    if not isinstance(index, dict):
-        raise DataError(f"{path}: expected a mapping, but got a {type(index).__name__}; run prepare again")
-    return index
+        raise DataError(f"{path}: not valid YAML: {error}; run prepare again") from None
+    images = index.get("images") if isinstance(index, dict) else None
+    if not isinstance(images, dict) or not all(isinstance(entry, dict) for entry in images.values()):
+        raise DataError(f'{path}: expected "images" with a mapping for every image; run prepare again')
+    return dict(index)
 
 
 def load_split(root: Path, split: str) -> list[Record]:
@@ -50,53 +53,57 @@ def load_split(root: Path, split: str) -> list[Record]:
     return records
 
 
-def faults_message(headline: str, faults: Sequence[Fault]) -> str:
+def faults_message(headline: str, faults: Sequence[Fault], way_out: str = _WAY_OUT) -> str:
     """A bounded list of faults under a headline, with the way out."""
     listed = [f"  {fault}" for fault in faults[:_LISTED_FAULTS]]
     rest = [f"  ... and {len(faults) - _LISTED_FAULTS} more"] if len(faults) > _LISTED_FAULTS else []
-    way_out = "`wholebatch check` lists all of them; `wholebatch prepare text` repairs what is safe to repair"
     count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
     return "\n".join([f"{headline}: {count}", *listed, *rest, way_out])
 
 
 def scan_split(root: Path, split: str) -> tuple[list[Record], list[Fault]]:
-    """The usable records of a split and everything that is wrong with the others."""
+    """The usable records of a split and everything that is wrong with the others, by line."""
     root = Path(root)
     label_file = root / f"{split}.txt"
     lines, faults = scan_label_file(label_file)
-    if not lines:
-        return [], faults
-    missing = [line for line in lines if not (root / line.path).is_file()]
-    if len(missing) == len(lines):
-        tried = root / lines[0].path
-        reason = f"0 of {len(lines)} images found under {root}; first tried path: {tried}"
-        return [], [*faults, Fault(str(label_file), reason, "error")]
-    for line in missing:
-        faults.append(Fault(str(label_file), f"image not found: {root / line.path}", "error", line.line))
-    absent, index = {line.line for line in missing}, read_index(root).get("images") or {}
+    lines, missing = _present(root, label_file, lines)
+    faults += missing
+    images = read_index(root)["images"] if lines else {}
     records = []
     for line in lines:
-        if line.line not in absent:
-            record, found = _record_of(root, label_file, line, index)
-            faults += found
-            records += [record] if record else []
+        record, found = _record_of(root, label_file, line, images)
+        faults += found
+        records += [record] if record else []
     if records and not any(not region.is_ignored for record in records for region in record.annotation.regions):
         reason = "holds no text to learn or score: every region is ignored, or there is none"
         faults.append(Fault(str(label_file), reason, "error"))
     return records, sorted(faults, key=lambda fault: fault.line or 0)
 
 
+def _present(root: Path, label_file: Path, lines: list[LabelLine]) -> tuple[list[LabelLine], list[Fault]]:
+    """The lines whose image is there; one fault for a wrong root, else one for each missing image."""
+    missing = [line for line in lines if not (root / line.path).is_file()]
+    if missing and len(missing) == len(lines):
+        first = root / missing[0].path
+        reason = f"0 of {len(lines)} images found under {root}; first tried path: {first}"
+        return [], [Fault(str(label_file), reason, "error")]
+    faults = [Fault(str(label_file), f"image not found: {root / line.path}", "error", line.line) for line in missing]
+    absent = {line.line for line in missing}
+    return [line for line in lines if line.line not in absent], faults
+
+
 def _record_of(
-    root: Path, label_file: Path, line: LabelLine, index: Mapping[str, Any]
+    root: Path, label_file: Path, line: LabelLine, images: Mapping[str, Any]
 ) -> tuple[Record | None, list[Fault]]:
     """The record of one label line with its size, and the faults of its regions."""
-    known = index.get(line.path, {})
+    known = images.get(line.path, {})
     try:
-        size_hw = tuple(known["size_hw"]) if "size_hw" in known else image_size_hw(root / line.path)
+        size_hw = known.get("size_hw") or image_size_hw(root / line.path)
     except DataError as error:
         return None, [Fault(str(label_file), str(error), "error", line.line)]
+    height, width = size_hw
     faults = [
-        Fault(str(label_file), reason, "error", line.line, f"region {number + 1}")
-        for number, reason in region_faults(line.annotation.regions, size_hw)
+        Fault(str(label_file), reason, "error", line.line, f"region {line.numbers[index]}")
+        for index, reason in region_faults(line.annotation.regions, (height, width))
     ]
-    return Record(line.path, size_hw, line.annotation, str(known.get("group", line.path))), faults
+    return Record(line.path, (height, width), line.annotation, str(known.get("group", line.path))), faults

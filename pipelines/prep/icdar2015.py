@@ -1,0 +1,62 @@
+"""ICDAR 2015 text localisation: `gt_NAME.txt` with four corners and text a line, `NAME.jpg` beside or elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipelines.errors import DataError
+from pipelines.prep.corner_files import read_corner_file
+from pipelines.prep.raw import RawImage, images_by_stem, name_below
+from pipelines.records import Fault
+
+
+def read_icdar2015(source: Path, images: Path | None) -> Iterator[RawImage | Fault]:
+    """Images of every `gt_*.txt` below `source`, looked for below `images`, else below `source`.
+
+    The original download names its folders "...training..." and "...test...": they are the split if both are there.
+
+    Raises:
+        DataError: no such label file.
+    """
+    labels = sorted(source.rglob("gt_*.txt"))
+    if not labels:
+        raise DataError(f"{source}: no label files; expected gt_NAME.txt for every image NAME.jpg")
+    pictures = images_by_stem((images or source).rglob("*"))
+    splits = {label: _split_of(label, source) for label in labels}
+    has_split = set(splits.values()) == {"train", "val"}
+    labelled: set[Path] = set()
+    for label in labels:
+        found = _matching(label, pictures.get(label.stem.removeprefix("gt_"), []), source)
+        labelled.update(found)
+        if len(found) != 1:
+            yield Fault(str(label), _lookup_reason(label, found, images or source), "dropped")
+            continue
+        regions, faults = read_corner_file(label)
+        yield from faults
+        yield RawImage(
+            found[0], name_below(found[0], source), str(label), None, regions, splits[label] if has_split else ""
+        )
+    for path in sorted(path for paths in pictures.values() for path in paths if path not in labelled):
+        yield Fault(str(path), f"no label file gt_{path.stem}.txt", "dropped")
+
+
+def _split_of(path: Path, source: Path) -> str:
+    folders = path.parent.relative_to(source).as_posix().lower() if path.is_relative_to(source) else ""
+    if "train" in folders:
+        return "train"
+    return "val" if "test" in folders or "val" in folders else ""
+
+
+def _matching(label: Path, candidates: list[Path], source: Path) -> list[Path]:
+    """Of images with the right name those nearest to the label file: same folder, else same split, else all."""
+    beside = [path for path in candidates if path.parent == label.parent]
+    alike = [path for path in candidates if _split_of(path, source) == _split_of(label, source)]
+    return beside or alike or candidates
+
+
+def _lookup_reason(label: Path, found: list[Path], folder: Path) -> str:
+    stem = label.stem.removeprefix("gt_")
+    if not found:
+        return f"image not found: {stem}.jpg below {folder}"
+    return f"{len(found)} images are called {stem}: {found[0]}, {found[1]}, ...; choose a folder with --images"

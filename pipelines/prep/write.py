@@ -1,0 +1,105 @@
+"""A prepared dataset written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipelines.dataset.label_files import format_label_line
+from pipelines.dataset.splits import INDEX_NAME, SPLITS
+from pipelines.errors import DataError, UsageError
+from pipelines.prep.images import upright_bytes
+from pipelines.prep.prepared import PreparedImage
+from pipelines.records import Fault
+
+FAULTS_NAME = "faults.jsonl"
+
+
+def refuse_existing(out: Path) -> None:
+    """Raise UsageError if `out` is a file or holds anything: a dataset is never overwritten."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} exists already and is not empty; choose another --out or remove it yourself")
+
+
+def write_dataset(
+    out: Path, header: Mapping[str, Any], images: Sequence[PreparedImage], faults: Sequence[Fault], workers: int
+) -> None:
+    """Write images, label files, `dataset.yml` and `faults.jsonl` beside `out`, then rename: all or nothing.
+
+    Raises:
+        UsageError: `out` is not empty.
+        DataError: the disk refuses.
+    """
+    refuse_existing(out)
+    partial = out.parent / f".{out.name}.{os.getpid()}.partial"
+    try:
+        partial.mkdir(parents=True)
+        _write_into(partial, header, images, faults, workers)
+        if out.exists():
+            out.rmdir()
+        partial.rename(out)
+    except OSError as error:
+        raise DataError(f"{out}: can't be written: {error.strerror or error}; nothing was left there") from None
+    finally:
+        # After the rename there is nothing to remove; after an interruption there is.
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _write_into(
+    folder: Path, header: Mapping[str, Any], images: Sequence[PreparedImage], faults: Sequence[Fault], workers: int
+) -> None:
+    for parent in sorted({(folder / image.record.path).parent for image in images}):
+        parent.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(workers) as pool:
+        hashes = list(pool.map(lambda image: _write_image(folder, image), images))
+    for split in SPLITS:
+        lines = [format_label_line(image.record) + "\n" for image in images if image.split == split]
+        (folder / f"{split}.txt").write_bytes("".join(lines).encode())
+    entries = [_index_entry(image, sha256) for image, sha256 in zip(images, hashes, strict=True)]
+    (folder / INDEX_NAME).write_bytes(_index_text(header, entries).encode())
+    lines = [_json(asdict(fault)) + "\n" for fault in faults]
+    (folder / FAULTS_NAME).write_bytes("".join(lines).encode("utf-8", "replace"))
+
+
+def _write_image(folder: Path, image: PreparedImage) -> str:
+    """Copy or convert one image; the sha256 of what was written."""
+    target = folder / image.record.path
+    if not image.facts.conversion:
+        shutil.copyfile(image.raw.image, target)
+        return image.facts.sha256
+    content = upright_bytes(image.raw.image)
+    target.write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def _index_entry(image: PreparedImage, sha256: str) -> tuple[str, dict[str, Any]]:
+    entry: dict[str, Any] = {
+        "split": image.split,
+        "group": image.record.group,
+        "size_hw": list(image.record.size_hw),
+        "sha256": sha256,
+        "source": image.raw.name,
+    }
+    if image.facts.conversion:
+        entry |= {"converted": image.facts.conversion, "source_sha256": image.facts.sha256}
+    return image.record.path, entry
+
+
+def _index_text(header: Mapping[str, Any], entries: Sequence[tuple[str, dict[str, Any]]]) -> str:
+    """YAML with one line an image, which reads and compares better than a block each; JSON is valid YAML."""
+    head = yaml.safe_dump(dict(header), sort_keys=False, allow_unicode=True, width=120)
+    lines = [f"  {_json(path)}: {_json(entry)}\n" for path, entry in entries]
+    return head + "images:\n" + "".join(lines)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
