@@ -98,7 +98,7 @@ def load_weights(network: DBNet, source: str, *, sha256: str | None = None, cach
         WeightsError: not found, not readable, or under 90 % of the backbone matches; the table is shown.
     """
     tensors = read_tensors(resolve_source(source, sha256=sha256, cache=cache))
-    named = _network_names(tensors, network.name, source)
+    named = _network_names(tensors, network, source)
     if network.form == "fused" and _holds_branches(named):
         branch = build_network(network.name, "branch")
         table = _fill(branch, named, source)
@@ -150,16 +150,22 @@ def _match(expected: Mapping[str, paddle.Tensor], named: Tensors, fitting: Mappi
     return MatchTable(source, tuple(rows), unused)
 
 
-def _network_names(tensors: Tensors, network: str, source: str) -> Tensors:
+def _network_names(tensors: Tensors, network: DBNet, source: str) -> Tensors:
     """The file's tensors under the names this package's networks use."""
-    if not weight_names.is_paddleocr_naming(tensors):
-        return tensors
-    if network not in weight_names.PADDLEOCR_RULES:
+    try:
+        if weight_names.is_paddleocr_naming(tensors):
+            renamed = weight_names.from_paddleocr(tensors, network.name)
+        elif weight_names.is_numbered(tensors):
+            if not network.name.endswith("_mobile") or network.form != "fused":
+                raise KeyError(network.name)
+            renamed = weight_names.from_numbers(tensors, network.state_dict())
+        else:
+            return tensors
+    except (KeyError, IndexError) as fault:
         raise WeightsError(
-            f"{source}: PaddleOCR's training names are known for {', '.join(weight_names.PADDLEOCR_RULES)}, not for "
-            f"{network}; use the .safetensors of the official model hub"
-        )
-    renamed = weight_names.from_paddleocr(tensors, network)
+            f"{source}: the names in this file are not known for {network.name} in {network.form} form; use the "
+            f".safetensors of the official model hub, or for a mobile network an exported model and model.form: fused"
+        ) from fault
     return {new: tensors[old] for old, new in renamed.items()}
 
 
