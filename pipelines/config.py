@@ -64,6 +64,7 @@ class BatchingSection(_Section):
     scale_jitter: tuple[Positive, Positive] = (0.8, 1.25)
     rotation_degrees: float = Field(1.0, ge=0, le=45)
     text_share: Share = 0.9
+    repeats: Count = 1
     workers: int = Field(1, ge=0)
 
 

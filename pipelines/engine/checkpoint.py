@@ -84,6 +84,13 @@ def write_folder(target: Path, write: Callable[[Path], None]) -> None:
         raise
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a small file whole or not at all."""
+    fresh = path.with_name(f".{path.name}.partial")
+    fresh.write_text(text, encoding="utf-8")
+    os.replace(fresh, path)
+
+
 def _flush(folder: Path) -> None:
     for path in folder.iterdir():
         with path.open("rb") as handle:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from pipelines.records import MicroBatch
 from pipelines.task import Task
 
 # sums of two passes may differ by the order of additions, not by more
-_REPLAY_TOLERANCE = {"fp32": 1e-4, "fp16": 1e-2, "bf16": 5e-2}
+_MISMATCH_TOLERANCE = {"fp32": 1e-4, "fp16": 1e-2, "bf16": 5e-2}
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,10 @@ class Updater:
             was_skipped=was_skipped,
             seconds=time.perf_counter() - started,
         )
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Inside, the network holds the averaged weights, if there is an average."""
+        return nullcontext() if self.ema is None else self.ema.applied()
 
     def _step(self, accumulated: Accumulated, norm: float, learning_rate: float, scale: float) -> None:
         clip = 1.0 if self._clip_norm is None else min(1.0, self._clip_norm / (norm + 1e-12))

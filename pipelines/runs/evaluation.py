@@ -1,0 +1,136 @@
+"""Evaluate a task on a split, and choose its setting on training images."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipelines.config import PostProcessSection, TuneSection
+from pipelines.dataset import read_image
+from pipelines.engine.batch_norm import evaluation_mode
+from pipelines.evaluation.text import TextScorer, size_bucket
+from pipelines.evaluation.tuning import TuneResult, objective_mean_hmean, tune
+from pipelines.records import Record
+from pipelines.runs.assemble import setting_of
+from pipelines.runs.reporter import Reporter
+from pipelines.text_detection.task import TextDetection
+
+HMEANS = ("hmean_50", "hmean_70", "hmean_80")
+
+
+def evaluate_records(
+    task: TextDetection,
+    root: Path,
+    records: Sequence[Record],
+    edges_px: Sequence[int],
+    reporter: Reporter,
+    title: str = "evaluation",
+) -> dict[str, Any]:
+    """Metrics of `task` at its setting, image by image, each at its own size."""
+    scorer = TextScorer()
+    with evaluation_mode(task.network), reporter.progress(len(records), title) as bar:
+        for record in records:
+            prediction = task.predict([read_image(root / record.path)])[0]
+            scorer.update(prediction, record.annotation, record.size_hw, bucket_of(record, edges_px))
+            bar.advance()
+    return scorer.compute()
+
+
+def tune_setting(
+    task: TextDetection,
+    root: Path,
+    records: Sequence[Record],
+    shipped: PostProcessSection,
+    options: TuneSection,
+    edges_px: Sequence[int],
+    reporter: Reporter,
+) -> TuneResult[PostProcessSection]:
+    """Grid search over limit side and post-processing on (training) records; the network runs once a limit side."""
+    chosen = spread_over_buckets(records, options.max_images, edges_px)
+    candidates = setting_candidates(shipped, options)
+    maps: dict[int, list[np.ndarray]] = {}
+
+    with reporter.progress(len(candidates), f"tuning on {len(chosen)} training images") as bar:
+
+        def evaluate(candidate: PostProcessSection) -> dict[str, Any]:
+            setting = setting_of(candidate)
+            if candidate.limit_side not in maps:
+                maps.clear()
+                with evaluation_mode(task.network):
+                    maps[candidate.limit_side] = [
+                        task.probability_map(read_image(root / record.path), setting.resize) for record in chosen
+                    ]
+            scorer = TextScorer()
+            for record, probability in zip(chosen, maps[candidate.limit_side], strict=True):
+                prediction = setting.post_process(probability, record.size_hw)
+                scorer.update(prediction, record.annotation, record.size_hw, bucket_of(record, edges_px))
+            bar.advance()
+            return scorer.compute()
+
+        return tune(candidates, evaluate, objective_mean_hmean)
+
+
+def setting_candidates(shipped: PostProcessSection, options: TuneSection) -> list[PostProcessSection]:
+    """The shipped setting, then the grid, ordered so that one limit side's settings follow each other."""
+    grid = itertools.product(
+        options.limit_sides or [shipped.limit_side],
+        options.binary_thresholds or [shipped.binary_threshold],
+        options.box_thresholds or [shipped.box_threshold],
+        options.unclip_ratios or [shipped.unclip_ratio],
+    )
+    names = ("limit_side", "binary_threshold", "box_threshold", "unclip_ratio")
+    settings = [shipped.model_copy(update=dict(zip(names, values, strict=True))) for values in grid]
+    settings.sort(key=lambda setting: setting.limit_side != shipped.limit_side)
+    return [shipped, *(setting for setting in settings if setting != shipped)]
+
+
+def spread_over_buckets(records: Sequence[Record], most: int, edges_px: Sequence[int]) -> list[Record]:
+    """At most `most` records with text, each size bucket with an equal share, evenly spaced inside a bucket."""
+    buckets: dict[str, list[Record]] = {}
+    for record in records:
+        if any(not region.is_ignored for region in record.annotation.regions):
+            buckets.setdefault(bucket_of(record, edges_px), []).append(record)
+    chosen: list[Record] = []
+    for position, name in enumerate(sorted(buckets, key=lambda name: len(buckets[name]))):
+        share = (most - len(chosen)) // (len(buckets) - position)
+        members = buckets[name]
+        picks = np.unique(np.linspace(0, len(members) - 1, min(share, len(members))).round().astype(int))
+        chosen.extend(members[i] for i in picks)
+    return chosen
+
+
+def bucket_of(record: Record, edges_px: Sequence[int]) -> str:
+    """The size bucket's name: "under 2000 px", "2000 px and more" and so on."""
+    edges = list(edges_px)
+    names = [f"under {edges[0]} px", *(f"{edge} px and more" for edge in edges)] if edges else ["all sizes"]
+    return size_bucket(record.size_hw, edges, names)
+
+
+def cells(metrics: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+    """hmean by (bucket, "hmean_50" …), undefined ones left out."""
+    return {
+        (bucket, name): values[name]
+        for bucket, values in metrics["by_bucket"].items()
+        for name in HMEANS
+        if values[name] is not None
+    }
+
+
+def metrics_row(label: str, metrics: Mapping[str, Any]) -> list[list[object]]:
+    """Table rows of one evaluation: one a bucket, then all images."""
+    parts = {**metrics["by_bucket"], "all": metrics} if len(metrics["by_bucket"]) > 1 else {"all": metrics}
+    return [
+        [label if i == 0 else "", bucket, values["num_images"], *(_number(values[name]) for name in HMEANS)]
+        for i, (bucket, values) in enumerate(parts.items())
+    ]
+
+
+TABLE_COLUMNS = ("model", "longest side", "images", "hmean .5", "hmean .7", "hmean .8")
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

@@ -1,0 +1,178 @@
+"""`train`: baseline as shipped and tuned, training, and a best model that has to beat the tuned baseline."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pipelines.batching.loader import Window
+from pipelines.config import Config, PostProcessSection, dump_config
+from pipelines.dataset import load_split
+from pipelines.engine.checkpoint import save_checkpoint, save_weights, write_text
+from pipelines.engine.loop import Step, run_updates
+from pipelines.engine.run_log import RunLog, reset_peak
+from pipelines.engine.update import Updater
+from pipelines.evaluation.tuning import objective_mean_hmean
+from pipelines.records import Record
+from pipelines.runs.assemble import build_task, build_updater, new_run_folder, setting_of, training_records
+from pipelines.runs.evaluation import TABLE_COLUMNS, cells, evaluate_records, metrics_row, tune_setting
+from pipelines.runs.loading import window_loader
+from pipelines.runs.reporter import ProgressBar, Reporter
+from pipelines.text_detection.task import TextDetection
+
+
+def train(config: Config, reporter: Reporter) -> Path:
+    """Run a whole training; returns the run folder.
+
+    Raises:
+        UsageError: the run folder exists, or the configuration asks for the impossible.
+        DataError: the dataset can't be trained on.
+    """
+    train_records = load_split(config.data.root, "train")
+    val_records = load_split(config.data.root, "val")
+    samples = training_records(config, train_records)
+    task = build_task(config, setting_of(config.evaluate.setting), reporter)
+    folder = new_run_folder(config)
+    write_text(folder / "config.yml", dump_config(config))
+    run = _Run(config, folder, task, val_records, reporter)
+    run.measure_baseline(train_records)
+    run.learn(samples)
+    run.conclude()
+    return folder
+
+
+class _Run:
+    """What a run has found out so far; `metrics.json` is its mirror."""
+
+    def __init__(
+        self, config: Config, folder: Path, task: TextDetection, val_records: list[Record], reporter: Reporter
+    ):
+        self._config, self._folder, self._task, self._reporter = config, folder, task, reporter
+        self._val_records = val_records
+        self._setting = config.evaluate.setting
+        self._metrics: dict[str, Any] = {"evaluations": []}
+
+    def measure_baseline(self, train_records: list[Record]) -> None:
+        """The untouched weights: as shipped, and at the setting tuned on training images, which is to be beaten."""
+        shipped = self._evaluate("baseline as shipped")
+        self._metrics["shipped"] = self._entry(shipped)
+        rows = metrics_row("weights as shipped", shipped)
+        tuned = shipped
+        if self._config.evaluate.tune is not None:
+            self._tune(train_records)
+            if self._setting != self._config.evaluate.setting:
+                tuned = self._evaluate("baseline tuned")
+                rows += metrics_row("same, setting tuned", tuned)
+        self._metrics["baseline"] = self._entry(tuned)
+        self._keep_as_best(0, tuned)
+        self._reporter.table("Baseline on val", TABLE_COLUMNS, rows)
+
+    def learn(self, samples: list[Record]) -> None:
+        updater, num_updates = build_updater(self._config, self._task, len(samples), self._reporter)
+        log = RunLog(self._folder)
+        reset_peak()
+        title = f"training {self._config.run.name}"
+        with (
+            window_loader(self._config, self._task, samples, self._setting) as loader,
+            self._reporter.progress(num_updates, title) as bar,
+        ):
+            for step in run_updates(updater, loader, num_updates):
+                self._record(step, log, bar)
+                if not step.report.was_skipped:
+                    self._after_update(step, updater, log, is_last=updater.num_updates == num_updates)
+        log.close()
+
+    def conclude(self) -> None:
+        """Say plainly what training added to the tuned baseline."""
+        baseline, best = self._metrics["baseline"], self._metrics["best"]
+        self._reporter.table(
+            "Result on val",
+            TABLE_COLUMNS,
+            metrics_row("tuned baseline", baseline) + metrics_row(f"best (update {best['update']})", best),
+        )
+        if best["update"] == 0:
+            self._reporter.warn(
+                "training did not beat the tuned baseline: the best model is the untouched weights at the tuned setting."
+                " More or cleaner labels, a lower train.learning_rate.base or more updates may help"
+            )
+            return
+        lower = [f"{name} {bucket}" for (bucket, name), value in cells(best).items() if value < cells(baseline)[bucket, name]]
+        gain = objective_mean_hmean(best) - objective_mean_hmean(baseline)
+        self._reporter.note(f"training added {gain:+.3f} to the mean hmean of the tuned baseline")
+        if lower:
+            self._reporter.warn(f"lower than the tuned baseline: {', '.join(lower)}")
+
+    def _tune(self, train_records: list[Record]) -> None:
+        config = self._config
+        assert config.evaluate.tune is not None  # the caller checks
+        result = tune_setting(
+            self._task, config.data.root, train_records, config.evaluate.setting, config.evaluate.tune,
+            config.evaluate.bucket_edges_px, self._reporter,
+        )  # fmt: skip
+        self._setting = result.best
+        self._task.setting = setting_of(result.best)
+        self._metrics["tuning"] = [
+            {"setting": trial.setting.model_dump(), "objective": trial.objective} for trial in result.table
+        ]
+        self._reporter.note(f"setting tuned on training images: {describe(result.best)}")
+
+    def _after_update(self, step: Step[Window], updater: Updater, log: RunLog, *, is_last: bool) -> None:
+        done, train = updater.num_updates, self._config.train
+        if done % train.checkpoint_every_updates == 0 or is_last:
+            position = {"epoch": step.window.epoch, "window": step.window.index, "seed": self._config.run.seed}
+            save_checkpoint(
+                self._folder / "checkpoints", updater, self._task.network, position, train.keep_checkpoints
+            )
+        if done % self._config.evaluate.every_updates == 0 or is_last:
+            with updater.averaged():
+                metrics = self._evaluate(f"evaluation after update {done}")
+                log.metrics(done, metrics)
+                self._metrics["evaluations"].append({"update": done, **metrics})
+                if objective_mean_hmean(metrics) > objective_mean_hmean(self._metrics["best"]):
+                    self._keep_as_best(done, metrics)
+            self._save_metrics()
+
+    def _record(self, step: Step[Window], log: RunLog, bar: ProgressBar) -> None:
+        line = log.write(step.report, epoch=step.window.epoch, data_seconds=step.data_seconds)
+        speed = step.report.samples / (step.report.seconds + step.data_seconds)
+        text = (
+            f"loss {line['loss']:.3f}  lr {line['lr']:.2e}  {speed:.2f} images/s  peak {line['peak_bytes'] / 2**30:.2f} GiB"
+        )
+        if step.report.was_skipped:
+            self._reporter.warn(f"an update was skipped: gradients overflowed at loss scale {line['loss_scale']:g}")
+        else:
+            bar.advance(text)
+
+    def _keep_as_best(self, update: int, metrics: dict[str, Any]) -> None:
+        self._metrics["best"] = {"update": update, **self._entry(metrics)}
+        model = self._config.model
+        description = {
+            "network": model.network,
+            "form": model.form,
+            "started_from": model.weights,
+            "setting": self._setting.model_dump(),
+            "update": update,
+            "metrics": metrics,
+        }
+        save_weights(self._folder / "best", self._task.network, description)
+        self._save_metrics()
+
+    def _evaluate(self, title: str) -> dict[str, Any]:
+        config = self._config
+        return evaluate_records(
+            self._task, config.data.root, self._val_records, config.evaluate.bucket_edges_px, self._reporter, title
+        )
+
+    def _entry(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        return {**metrics, "setting": self._setting.model_dump()}
+
+    def _save_metrics(self) -> None:
+        write_text(self._folder / "metrics.json", json.dumps(self._metrics, indent=1))
+
+
+def describe(setting: PostProcessSection) -> str:
+    return (
+        f"limit side {setting.limit_side} ({setting.limit_type}), binary threshold {setting.binary_threshold:g},"
+        f" box threshold {setting.box_threshold:g}, unclip ratio {setting.unclip_ratio:g}"
+    )
