@@ -117,7 +117,12 @@ class DBNet(nn.Layer):
         form: "fused" or "branch". The server and v6 networks have no parallel branches; both forms are one.
         threshold_gradient_to_trunk: False cuts the threshold branch's gradient at the neck's output, so that
             a branch that still has all to learn does not pull the pretrained trunk. It alters no map.
+        mean_bgr: what `normalise` subtracts, of values 0 to 1, in the order of the image's channels.
+        std_bgr: what it divides by.
     """
+
+    mean_bgr = MEAN_BGR
+    std_bgr = STD_BGR
 
     def __init__(self, name: str, form: Form, detector: nn.Layer) -> None:
         super().__init__()

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import importlib.util
 import os
 import re
@@ -83,7 +84,7 @@ def _fetched(address: str, sha256: str, cache: Path) -> Path:
     part = target.with_name(target.name + ".part")
     try:
         _download(address, part)
-    except (OSError, urllib.error.URLError) as fault:
+    except (OSError, http.client.HTTPException) as fault:
         raise WeightsError(
             f"{address}: can't be fetched: {fault}; what arrived is kept and the next try goes on from there; "
             f"without a network, put the file at {target}"
