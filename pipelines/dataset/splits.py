@@ -30,7 +30,7 @@ def read_index(root: Path) -> dict[str, Any]:
     if not path.is_file():
         return {"images": {}}
     try:
-        # The C parser is 10 times as fast, which shows from a thousand images on; not every PyYAML has it.
+        # The C parser is 7 times as fast (0.03 against 0.21 s for 138 images); not every PyYAML has it.
         index = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
         raise DataError(f"{path}: not valid YAML: {error}; run prepare again") from None
