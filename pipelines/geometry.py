@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import numpy as np
+import pyclipper
 import shapely
+
+_CLIPPER_UNITS_PER_PX = 128  # pyclipper works on whole numbers
+_ARC_TOLERANCE_PX = 0.1
 
 
 def polygon_area(points: np.ndarray) -> float:
     """Unsigned area of a simple polygon, (n, 2); the shoelace formula."""
     x, y = points[:, 0].astype(np.float64), points[:, 1].astype(np.float64)
-    return abs(float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))) / 2
+    return abs(float(np.dot(x, _following(y)) - np.dot(y, _following(x)))) / 2
 
 
 def polygon_perimeter(points: np.ndarray) -> float:
     """Length of the closed outline of (n, 2) points."""
-    return float(np.linalg.norm(points - np.roll(points, -1, axis=0), axis=1).sum())
+    edges = _following(points) - points
+    return float(np.sqrt((edges * edges).sum(axis=1)).sum())
+
+
+def _following(values: np.ndarray) -> np.ndarray:
+    """The next value round the outline; `np.roll(values, -1, axis=0)` at a fifth of its price for few points."""
+    return np.concatenate((values[1:], values[:1]))
 
 
 def transform_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -65,3 +75,35 @@ def clip_polygon(points: np.ndarray, size_hw: tuple[int, int]) -> np.ndarray:
             return moved
     largest = max(shapely.get_parts(inside), key=shapely.area)
     return np.asarray(largest.exterior.coords[:-1], dtype=np.float32)
+
+
+def exterior_angles(points: np.ndarray) -> np.ndarray:
+    """Turning angle at each vertex of a closed outline, (n, 2) without repeated neighbours; radians, (n,).
+
+    Positive at convex vertices whatever the direction of travel; they sum to 2 pi for a simple polygon and to
+    0 for a bow-tie.
+    """
+    after = _following(points) - points
+    before = np.concatenate((after[-1:], after[:-1]))
+    cross = before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0]
+    angles = np.arctan2(cross, (before * after).sum(axis=1))
+    return angles if angles.sum() >= 0 else -angles
+
+
+def offset_polygon(points: np.ndarray, distance_px: float) -> list[np.ndarray]:
+    """Move the outline of a simple polygon outwards (negative: inwards), round at corners that open.
+
+    Args:
+        points: (n, 2), in either direction.
+        distance_px: how far.
+
+    Returns:
+        The pieces, float64 (k, 2) each: one as a rule, none if the polygon vanishes, more if it falls apart.
+    """
+    offset = pyclipper.PyclipperOffset(2.0, _ARC_TOLERANCE_PX * _CLIPPER_UNITS_PER_PX)
+    try:
+        units = np.rint(np.asarray(points, np.float64) * _CLIPPER_UNITS_PER_PX)
+        offset.AddPath(units, pyclipper.JT_ROUND, pyclipper.ET_CLOSEDPOLYGON)
+    except pyclipper.ClipperException:  # no three distinct points are left
+        return []
+    return [np.array(piece) / _CLIPPER_UNITS_PER_PX for piece in offset.Execute(distance_px * _CLIPPER_UNITS_PER_PX)]
