@@ -1,0 +1,71 @@
+"""`check` finds what would spoil a run. Run: pytest tests/unit/prep/test_check.py"""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from pipelines.errors import DataError
+from pipelines.prep import check_dataset, prepare_text
+
+
+@pytest.fixture
+def dataset(labelled, tmp_path):
+    prepare_text(labelled, "paddleocr", tmp_path / "out", group_by="stem-prefix")
+    return tmp_path / "out"
+
+
+def reasons(report, action="error"):
+    return [str(fault) for fault in report.faults if fault.action == action]
+
+
+def first_image(dataset, split):
+    return dataset / (dataset / f"{split}.txt").read_text().split("\t")[0]
+
+
+def test_a_sound_dataset_is_ok_and_measured(dataset):
+    report = check_dataset(dataset)
+    assert report.ok and not report.faults
+    assert report.quantiles["train"]["height_px"] == (60, 60, 60, 60, 60)
+    assert report.quantiles["val"]["text_height_px"] == (10, 10, 10, 10, 10)
+    assert json.loads(json.dumps(report.to_json()))["ok"] is True
+
+
+def test_one_picture_in_both_splits_is_an_error(dataset):
+    shutil.copy(first_image(dataset, "val"), first_image(dataset, "train"))
+    (leak,) = reasons(check_dataset(dataset))
+    assert first_image(dataset, "train").name in leak and "trains and validates" in leak
+
+
+def test_an_image_exchanged_after_prepare_is_noticed(dataset, write_picture):
+    write_picture(first_image(dataset, "train"), seed=99)
+    report = check_dataset(dataset)
+    assert report.ok and "sha256 differs" in reasons(report, "warning")[0]
+    write_picture(first_image(dataset, "train"), seed=99, size_hw=(50, 80))
+    assert "is 80 x 50 px, but dataset.yml says 80 x 60 px" in reasons(check_dataset(dataset))[0]
+
+
+def test_a_picture_that_no_longer_decodes_is_an_error(dataset):
+    path = first_image(dataset, "val")
+    path.write_bytes(path.read_bytes()[:900])
+    report = check_dataset(dataset)
+    assert path.name in reasons(report)[0] and "cut off" in reasons(report)[0] and not report.ok
+
+
+def test_faults_of_both_splits_come_in_one_pass(dataset):
+    (dataset / "train.txt").write_text("broken\n" + (dataset / "train.txt").read_text())
+    (dataset / "val.txt").write_text("")
+    found = "\n".join(reasons(check_dataset(dataset)))
+    assert "train.txt:1: no tab" in found and "val.txt: the label file is empty" in found
+
+
+def test_a_folder_that_is_none_is_named(tmp_path):
+    with pytest.raises(DataError, match="no such dataset folder"):
+        check_dataset(tmp_path / "nowhere")
+
+
+def test_an_empty_folder_lacks_both_label_files(tmp_path):
+    report = check_dataset(tmp_path)
+    assert len(reasons(report)) == 2 and not report.ok and report.quantiles == {"train": {}, "val": {}}
