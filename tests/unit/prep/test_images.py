@@ -1,4 +1,4 @@
-"""Odd image files become upright 8-bit ones, ordinary ones stay as they are. Run: pytest tests/unit/prep/test_images.py"""
+"""Odd image files become upright 8-bit ones, ordinary ones stay. Run: pytest tests/unit/prep/test_images.py"""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_an_existing_dataset_is_never_overwritten(labelled, tmp_path):
     assert (out / "dataset.yml").is_file()
 
 
-@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["full", "ctrl-c"])
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=repr)
 def test_nothing_is_left_behind_when_writing_stops_half_way(labelled, tmp_path, monkeypatch, failure):
     calls = []
 

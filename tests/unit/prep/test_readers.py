@@ -144,10 +144,8 @@ def test_every_damaged_line_is_mended_or_named_in_one_pass(tmp_path, write_pictu
     images, faults = read("paddleocr", tmp_path)
     assert [image.name for image in images] == ["b.jpg", "a b.jpg", "c.jpg"]
     assert images[2].regions[0].transcription == "one\ntwo"
-    told = [(fault.line, fault.action) for fault in faults]
-    assert told == [
-        (1, "repaired"), (1, "repaired"), (2, "repaired"), (3, "repaired"), (4, "repaired"), (6, "dropped"), (7, "dropped")
-    ]  # fmt: skip
+    assert [fault.line for fault in faults if fault.action == "repaired"] == [1, 1, 2, 3, 4]
+    assert [fault.line for fault in faults if fault.action == "dropped"] == [6, 7]
 
 
 @pytest.mark.parametrize(
