@@ -16,13 +16,13 @@ Derivation and proofs: docs/accumulation.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import paddle
 
-from pipelines.engine.gradient_buffer import GradientBuffer
+from pipelines.engine.gradient_buffer import GradientBuffer, SumOverProcesses, all_finite
 from pipelines.engine.precision import Precision
 from pipelines.errors import UsageError
 from pipelines.records import MicroBatch
@@ -36,18 +36,22 @@ class Accumulated:
     """What one window left behind, still on the device.
 
     Attributes:
-        totals: the window's sums.
+        totals: the window's sums, over all processes.
         weights: lambda of each micro-batch, as its backward used it.
-        factor: what the buffer must still be multiplied by (1 but for `rescale`).
-        finite: per micro-batch, a bool scalar: its gradient was finite and is in the buffer.
-        replay_error: the largest relative difference between the two passes of `replay`, or None.
+        factor: what the buffer must still be multiplied by, or None for 1.
+        finite_sums: per micro-batch, a bool scalar: its own statistics were finite.
+        finite_gradients: per micro-batch, a bool scalar: its gradient was finite.
+        mismatch: how far, relatively, the lambda that was used is from the one that the sums ask for; for `replay`
+            also how far the sums of the two passes are apart. Rounding only, or the gradient is not the whole
+            batch's. None for `mean`, which makes no such claim.
     """
 
     totals: Statistics
-    weights: list[Statistics] = field(default_factory=list)
-    factor: paddle.Tensor | None = None
-    finite: list[paddle.Tensor] = field(default_factory=list)
-    replay_error: paddle.Tensor | None = None
+    weights: list[Statistics]
+    factor: paddle.Tensor | None
+    finite_sums: list[paddle.Tensor]
+    finite_gradients: list[paddle.Tensor]
+    mismatch: paddle.Tensor | None
 
 
 def accumulate(
@@ -58,6 +62,7 @@ def accumulate(
     *,
     precision: Precision | None = None,
     loss_scale: float = 1.0,
+    processes: SumOverProcesses | None = None,
 ) -> Accumulated:
     """Fill `buffer` with the gradient of the window's loss times `loss_scale`.
 
@@ -68,6 +73,8 @@ def accumulate(
         buffer: receives the sum; it is reset first.
         precision: what the forward computes in; float32 when None.
         loss_scale: constant factor on every backward.
+        processes: sums tensors over the processes that share the window; None when there is one. Only sums cross
+            processes and only once a window, so their numbers of micro-batches may differ.
 
     Raises:
         UsageError: the method does not exist, or the task's loss is not of the form it needs.
@@ -76,8 +83,11 @@ def accumulate(
         raise ValueError("a window needs at least one micro-batch")
     resolved = resolve_method(task, method)
     buffer.reset()
-    step = _Step(task, buffer, precision or Precision(), loss_scale)
-    return _METHODS[resolved](step, list(window))
+    step = _Step(task, buffer, precision or Precision(), loss_scale, processes)
+    accumulated = _METHODS[resolved](step, list(window))
+    if processes is not None:
+        buffer.sum_over(processes)
+    return accumulated
 
 
 def resolve_method(task: Task, method: str) -> str:
@@ -101,7 +111,7 @@ def derivative(task: Task, totals: Statistics) -> Statistics:
     with paddle.enable_grad():
         loss = task.combine(leaves)["loss"]
         gradients = paddle.grad(loss, list(leaves.values()), allow_unused=True)
-    zero = paddle.zeros_like(loss)
+    zero = paddle.zeros_like(loss).detach()
     return {name: zero if gradient is None else gradient for name, gradient in zip(leaves, gradients, strict=True)}
 
 
@@ -113,11 +123,19 @@ def sum_statistics(parts: Sequence[Statistics]) -> Statistics:
 class _Step:
     """Forward and backward of one micro-batch, with what stays the same over a window."""
 
-    def __init__(self, task: Task, buffer: GradientBuffer, precision: Precision, loss_scale: float):
+    def __init__(
+        self,
+        task: Task,
+        buffer: GradientBuffer,
+        precision: Precision,
+        loss_scale: float,
+        processes: SumOverProcesses | None,
+    ):
         self.task = task
         self._buffer = buffer
         self._precision = precision
         self._loss_scale = loss_scale
+        self.processes = processes
 
     def forward(self, micro_batch: MicroBatch) -> Statistics:
         with self._precision.autocast():
@@ -127,8 +145,19 @@ class _Step:
         """Backward of lambda . s into the buffer; returns whether the gradient was finite, as a tensor."""
         terms = [weights[name] * value for name, value in statistics.items() if not value.stop_gradient]
         if terms:
-            (paddle.add_n(terms) * self._loss_scale).backward()
+            try:
+                (paddle.add_n(terms) * self._loss_scale).backward()
+            except BaseException:
+                self._buffer.discard()
+                raise
         return self._buffer.take()
+
+    def total(self, parts: Sequence[Statistics]) -> Statistics:
+        """The sums over the window, in all processes."""
+        local = sum_statistics(parts)
+        if self.processes is None or not local:
+            return local
+        return dict(zip(local, self.processes(list(local.values())), strict=True))
 
 
 def _by_replay(step: _Step, window: list[MicroBatch]) -> Accumulated:
@@ -138,44 +167,50 @@ def _by_replay(step: _Step, window: list[MicroBatch]) -> Accumulated:
         for micro_batch in others:
             states.append(paddle.get_rng_state())
             first_pass.append(step.forward(micro_batch))
-    # the last micro-batch's graph is kept, so its forward serves both passes
+    # the last micro-batch's graph is kept, so its one forward serves both passes
     kept = step.forward(last)
-    totals = sum_statistics([*first_pass, kept])
+    parts = [*first_pass, _without_graph(kept)]
+    totals = step.total(parts)
     weights = derivative(step.task, totals)
     last_finite = step.backward(kept, weights)
     del kept
-    finite, errors = [], [paddle.zeros_like(next(iter(totals.values())))]
+    finite, differences = [], [paddle.zeros_like(next(iter(totals.values())))]
     for micro_batch, state, before in zip(others, states, first_pass, strict=True):
         with _random_state(state):
             now = step.forward(micro_batch)
-        errors.extend((now[name].detach() - before[name]).abs() / (totals[name].abs() + 1e-12) for name in now)
+        differences += [_relative(now[name].detach(), before[name], totals[name]) for name in now]
         finite.append(step.backward(now, weights))
-    return Accumulated(
-        totals, [weights] * len(window), None, [*finite, last_finite], paddle.stack(errors).max()
-    )
+    mismatch = paddle.amax(paddle.stack(differences))
+    return Accumulated(totals, [weights] * len(window), None, _finite(parts), [*finite, last_finite], mismatch)
 
 
 def _by_mean(step: _Step, window: list[MicroBatch]) -> Accumulated:
     num_samples = sum(len(micro_batch) for micro_batch in window)
+    if step.processes is not None:
+        num_samples = int(step.processes([paddle.to_tensor(float(num_samples))])[0])
     parts, all_weights, finite = [], [], []
     for micro_batch in window:
         statistics = step.forward(micro_batch)
         share = len(micro_batch) / num_samples
         weights = {name: value * share for name, value in derivative(step.task, statistics).items()}
         finite.append(step.backward(statistics, weights))
-        parts.append({name: value.detach() for name, value in statistics.items()})
+        parts.append(_without_graph(statistics))
         all_weights.append(weights)
-    return Accumulated(sum_statistics(parts), all_weights, None, finite)
+    return Accumulated(step.total(parts), all_weights, None, _finite(parts), finite, None)
 
 
 def _by_labels(step: _Step, window: list[MicroBatch]) -> Accumulated:
-    labels = sum_statistics([step.task.label_statistics(micro_batch) for micro_batch in window])
+    labels = step.total([step.task.label_statistics(micro_batch) for micro_batch in window])
 
     def weights_from(statistics: Statistics) -> Statistics:
         # F is linear in the sums of predictions, so lambda does not depend on their values
         return derivative(step.task, {name: labels.get(name, paddle.zeros_like(s)) for name, s in statistics.items()})
 
-    return _one_pass(step, window, weights_from)
+    accumulated = _one_pass(step, window, weights_from)
+    # the counts themselves carry no gradient, so their lambda (it does depend on predictions) is never used
+    wanted = derivative(step.task, accumulated.totals)
+    accumulated.mismatch = _mismatch(accumulated.weights[0], wanted, names=wanted.keys() - labels.keys())
+    return accumulated
 
 
 def _by_rescale(step: _Step, window: list[MicroBatch]) -> Accumulated:
@@ -183,16 +218,17 @@ def _by_rescale(step: _Step, window: list[MicroBatch]) -> Accumulated:
 
     def weights_from(statistics: Statistics) -> Statistics:
         at = {name: paddle.zeros_like(value) for name, value in statistics.items()}
-        at[divisor] = paddle.ones_like(at[divisor])
-        return derivative(step.task, at)
+        return derivative(step.task, {**at, divisor: paddle.ones_like(at[divisor])})
 
     accumulated = _one_pass(step, window, weights_from)
-    unit, true = accumulated.weights[0], derivative(step.task, accumulated.totals)
-    names = [name for name in unit if name != divisor]
-    largest = paddle.stack([unit[name].abs() for name in names]).argmax()
-    accumulated.factor = paddle.stack([true[name] for name in names])[largest] / paddle.stack(
-        [unit[name] for name in names]
-    )[largest]
+    used, wanted = accumulated.weights[0], derivative(step.task, accumulated.totals)
+    # the divisor is detached: its own lambda is never used
+    names = wanted.keys() - {divisor}
+    # all ratios wanted / used are one number by the form of the loss; this way of dividing bears a weight of 0
+    products = paddle.add_n([wanted[name] * used[name] for name in names])
+    accumulated.factor = products / paddle.add_n([used[name].square() for name in names])
+    scaled = {name: used[name] * accumulated.factor for name in names}
+    accumulated.mismatch = _mismatch(scaled, wanted, names=names)
     return accumulated
 
 
@@ -207,12 +243,29 @@ def _one_pass(
         statistics = step.forward(micro_batch)
         weights = weights or weights_from(statistics)
         finite.append(step.backward(statistics, weights))
-        parts.append({name: value.detach() for name, value in statistics.items()})
-    return Accumulated(sum_statistics(parts), [weights] * len(window), None, finite)
+        parts.append(_without_graph(statistics))
+    return Accumulated(step.total(parts), [weights] * len(window), None, _finite(parts), finite, None)
+
+
+def _without_graph(statistics: Statistics) -> Statistics:
+    return {name: value.detach() for name, value in statistics.items()}
+
+
+def _finite(parts: Sequence[Statistics]) -> list[paddle.Tensor]:
+    return [all_finite(list(part.values())) for part in parts]
+
+
+def _mismatch(used: Statistics, wanted: Statistics, names: Collection[str]) -> paddle.Tensor:
+    largest = paddle.amax(paddle.stack([wanted[name].abs() for name in names]))
+    return paddle.amax(paddle.stack([_relative(used[name], wanted[name], largest) for name in names]))
+
+
+def _relative(value: paddle.Tensor, other: paddle.Tensor, size: paddle.Tensor) -> paddle.Tensor:
+    return (value - other).abs() / (size.abs() + 1e-12)
 
 
 @contextmanager
-def _random_state(state: list[object]) -> Iterator[None]:
+def _random_state(state: list[paddle.base.core.GeneratorState]) -> Iterator[None]:
     """Run as if the random state were `state`, then go on from where it was."""
     now = paddle.get_rng_state()
     paddle.set_rng_state(state)

@@ -7,7 +7,13 @@ from contextlib import contextmanager
 
 import paddle
 
-_BATCH_NORMS = (paddle.nn.BatchNorm, paddle.nn.BatchNorm1D, paddle.nn.BatchNorm2D, paddle.nn.BatchNorm3D)
+_BATCH_NORMS = (
+    paddle.nn.BatchNorm,
+    paddle.nn.BatchNorm1D,
+    paddle.nn.BatchNorm2D,
+    paddle.nn.BatchNorm3D,
+    paddle.nn.SyncBatchNorm,
+)
 
 
 def train_with_frozen_statistics(network: paddle.nn.Layer) -> int:

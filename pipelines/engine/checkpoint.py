@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,9 @@ from pipelines.engine.update import Updater
 _PREFIX = "update_"
 
 
-def save_checkpoint(folder: Path, updater: Updater, network: paddle.nn.Layer, position: dict[str, Any], keep: int) -> Path:
+def save_checkpoint(
+    folder: Path, updater: Updater, network: paddle.nn.Layer, position: dict[str, Any], keep: int
+) -> Path:
     """Write `folder/update_N` with everything a run needs to go on, then drop all but the last `keep`.
 
     Args:
@@ -25,18 +26,19 @@ def save_checkpoint(folder: Path, updater: Updater, network: paddle.nn.Layer, po
         updater: its optimizer, loss scale, average and count are stored.
         network: raw weights (`weights.pdparams`); the average goes to `ema.pdparams`.
         position: where the loader stands: epoch, window, seed.
-        keep: how many checkpoints stay.
+        keep: how many checkpoints stay; at least 1.
     """
+    if keep < 1:
+        raise ValueError(f"keep must be at least 1, but got {keep}")
     target = folder / f"{_PREFIX}{updater.num_updates}"
 
     def write(into: Path) -> None:
         paddle.save(network.state_dict(), str(into / "weights.pdparams"))
         paddle.save(updater.optimizer.state_dict(), str(into / "optimizer.pdopt"))
+        state = {"update": updater.num_updates, "loss_scale": updater.loss_scale.state(), "position": position}
         if updater.ema is not None:
             with updater.ema.applied():
                 paddle.save(network.state_dict(), str(into / "ema.pdparams"))
-        state = {"update": updater.num_updates, "loss_scale": updater.loss_scale.state(), "position": position}
-        if updater.ema is not None:
             state["ema_updates"] = updater.ema.num_updates
         (into / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
 
@@ -65,23 +67,35 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def write_folder(target: Path, write: Callable[[Path], None]) -> None:
-    """Fill a sibling folder, then put it in `target`'s place: a kill at any moment leaves a whole version."""
+    """Fill a sibling folder, then put it in `target`'s place: a kill at any moment leaves a whole version.
+
+    No file system call swaps two folders portably, so replacing takes two renames; a kill right between them leaves
+    the earlier version as `.NAME.previous`, and `recover_folder` (called here too) puts it back.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = target.parent / f".{target.name}.{uuid.uuid4().hex[:8]}.partial"
+    recover_folder(target)
+    fresh, previous = _sibling(target, "partial"), _sibling(target, "previous")
     fresh.mkdir()
     try:
         write(fresh)
         _flush(fresh)
         if target.exists():
-            old = fresh.with_suffix(".old")
-            os.replace(target, old)
-            os.replace(fresh, target)
-            shutil.rmtree(old)
-        else:
-            os.replace(fresh, target)
+            os.replace(target, previous)
+        os.replace(fresh, target)
     except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
+        recover_folder(target)
         raise
+    shutil.rmtree(previous, ignore_errors=True)
+
+
+def recover_folder(target: Path) -> None:
+    """Undo what an interrupted `write_folder` left: bring back the earlier version, drop what is not whole."""
+    previous = _sibling(target, "previous")
+    if previous.exists() and not target.exists():
+        os.replace(previous, target)
+    for leftover in (previous, _sibling(target, "partial")):
+        if leftover.exists():
+            shutil.rmtree(leftover)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -91,7 +105,12 @@ def write_text(path: Path, text: str) -> None:
     os.replace(fresh, path)
 
 
+def _sibling(target: Path, role: str) -> Path:
+    return target.parent / f".{target.name}.{role}"
+
+
 def _flush(folder: Path) -> None:
+    """Have the disk hold the files before a rename says that it does."""
     for path in folder.iterdir():
         with path.open("rb") as handle:
             os.fsync(handle.fileno())

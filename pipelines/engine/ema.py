@@ -28,7 +28,8 @@ class ExponentialMovingAverage:
         self.num_updates += 1
         decay = min(self._decay, (1 + self.num_updates) / (10 + self.num_updates))
         for average, parameter in zip(self._averages, self._parameters, strict=True):
-            average.scale_(decay).add_(parameter * (1 - decay))
+            # as a step towards the parameter: a frozen one's average then stays bit for bit what it is
+            average.add_((parameter - average) * (1 - decay))
 
     @contextmanager
     def applied(self) -> Iterator[None]:

@@ -64,19 +64,22 @@ def accumulated_gradient(task: Task, window: Sequence[MicroBatch], method: str) 
 def compare(gradient: Gradients, reference: Gradients) -> Difference:
     """Per tensor and over all; tensors that are negligible in the reference are measured against the largest."""
     norms = {name: float(np.linalg.norm(value)) for name, value in reference.items()}
-    floor = _NEGLIGIBLE * max(norms.values())
-    per_tensor = {}
-    for name, value in reference.items():
-        scale = norms[name] if norms[name] > floor else max(norms.values())
-        per_tensor[name] = float(np.linalg.norm(gradient[name] - value)) / max(scale, np.finfo(np.float64).tiny)
+    largest = max(norms.values())
+    per_tensor = {
+        name: _ratio(
+            float(np.linalg.norm(gradient[name] - value)),
+            norms[name] if norms[name] > _NEGLIGIBLE * largest else largest,
+        )
+        for name, value in reference.items()
+    }
     ours, theirs = _flat(gradient, reference), _flat(reference, reference)
     ours_norm, theirs_norm = float(np.linalg.norm(ours)), float(np.linalg.norm(theirs))
     return Difference(
         per_tensor=per_tensor,
         max_relative_error=max(per_tensor.values()),
-        relative_error=float(np.linalg.norm(ours - theirs)) / theirs_norm,
-        cosine=float(ours @ theirs) / (ours_norm * theirs_norm),
-        norm_ratio=ours_norm / theirs_norm,
+        relative_error=_ratio(float(np.linalg.norm(ours - theirs)), theirs_norm),
+        cosine=1.0 if ours_norm == theirs_norm == 0.0 else _ratio(float(ours @ theirs), ours_norm * theirs_norm),
+        norm_ratio=1.0 if ours_norm == theirs_norm == 0.0 else _ratio(ours_norm, theirs_norm),
     )
 
 
@@ -144,6 +147,13 @@ def _harvest(parameters: dict[str, paddle.Tensor]) -> Gradients:
         gradients[name] = (np.zeros(parameter.shape) if held is None else held.numpy()).astype(np.float64)
         parameter.clear_gradient(False)
     return gradients
+
+
+def _ratio(value: float, size: float) -> float:
+    """`value / size`; against nothing (a window of blank pages can have no gradient) only nothing is near."""
+    if size == 0.0:
+        return 0.0 if value == 0.0 else float("inf")
+    return value / size
 
 
 def _flat(gradient: Gradients, order: Gradients) -> np.ndarray:

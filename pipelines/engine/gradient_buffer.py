@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import paddle
+
+SumOverProcesses = Callable[[list[paddle.Tensor]], list[paddle.Tensor]]
 
 
 class GradientBuffer:
     """The sum of the micro-batches' gradients, apart from the parameters' own `.grad`.
 
-    A backward writes into `.grad`; `take` moves it here only when it is whole and finite. So a micro-batch
-    that fails in the middle of its backward leaves nothing half-added.
+    A backward writes into `.grad`; `take` moves it here once the backward is through, `discard` drops what a
+    backward that failed half-way left. So a micro-batch is in the sum whole or not at all, and can be run again.
     """
 
     def __init__(self, parameters: Sequence[paddle.Tensor]):
         self._parameters = list(parameters)
         self._sums: list[paddle.Tensor | None] = [None] * len(self._parameters)
 
-    @property
-    def parameters(self) -> list[paddle.Tensor]:
-        return self._parameters
-
     def reset(self) -> None:
+        """Forget everything, a leftover in `.grad` included."""
         self._sums = [None] * len(self._parameters)
-        self._clear_gradients()
+        self.discard()
+
+    def discard(self) -> None:
+        """Drop what the parameters hold in `.grad`; the sum stays as it is."""
+        for parameter in self._parameters:
+            parameter.clear_gradient(False)
 
     @paddle.no_grad()
     def take(self) -> paddle.Tensor:
-        """Add every `.grad` if all of them are finite, clear them; returns that as a bool tensor (no host sync)."""
-        held = [(i, p.grad) for i, p in enumerate(self._parameters) if p.grad is not None]
-        is_finite = all_finite([gradient for _, gradient in held])
-        for i, gradient in held:
-            kept = paddle.where(is_finite, gradient, paddle.zeros_like(gradient))
-            so_far = self._sums[i]
-            self._sums[i] = kept if so_far is None else so_far.add_(kept)
-        self._clear_gradients()
+        """Add every `.grad` to the sum and clear it.
+
+        Returns:
+            Whether all of it was finite, as a bool scalar on the device: asking the host here would stall the
+            device once a micro-batch. A gradient that is not finite leaves the sum so, and the update notices.
+        """
+        gradients = [parameter.grad for parameter in self._parameters]
+        for i, gradient in enumerate(gradients):
+            if gradient is not None:
+                so_far = self._sums[i]
+                # a copy: clearing `.grad` empties every other name of the same memory
+                self._sums[i] = gradient.clone() if so_far is None else so_far.add_(gradient)
+        is_finite = all_finite([gradient for gradient in gradients if gradient is not None])
+        self.discard()
         return is_finite
 
     @paddle.no_grad()
@@ -45,20 +55,38 @@ class GradientBuffer:
         return paddle.add_n(squares).sqrt() if squares else paddle.zeros([])
 
     @paddle.no_grad()
-    def release(self, factor: paddle.Tensor | float) -> None:
-        """Write the sums times `factor` into the parameters' `.grad`, for the optimizer step."""
-        for parameter, total in zip(self._parameters, self._sums, strict=True):
-            if total is not None:
-                parameter.grad = total * factor
+    def sum_over(self, processes: SumOverProcesses) -> None:
+        """Replace every sum by the sum over all processes.
 
-    def _clear_gradients(self) -> None:
-        for parameter in self._parameters:
-            parameter.clear_gradient(False)
+        A parameter may have a gradient in one process only, so zeros stand in and a mark tells who had one:
+        a parameter that had none anywhere must be left alone by the optimizer, as in one process.
+        """
+        trainable = [i for i, parameter in enumerate(self._parameters) if not parameter.stop_gradient]
+        if not trainable:
+            return
+        present = paddle.to_tensor([float(self._sums[i] is not None) for i in trainable])
+        filled = [_or_zeros(self._sums[i], self._parameters[i]) for i in trainable]
+        *sums, present = processes([*filled, present.astype(filled[0].dtype)])
+        for i, total, count in zip(trainable, sums, present.numpy(), strict=True):
+            self._sums[i] = total if count > 0 else None
+
+    @paddle.no_grad()
+    def release(self, factor: paddle.Tensor | float) -> None:
+        """Move the sums times `factor` into the parameters' `.grad`, for the optimizer step."""
+        for i, total in enumerate(self._sums):
+            if total is not None:
+                self._parameters[i].grad = total * factor
+                self._sums[i] = None
 
 
 def all_finite(tensors: Sequence[paddle.Tensor]) -> paddle.Tensor:
     """Whether every element of every tensor is finite, as a bool scalar on the device."""
     if not tensors:
         return paddle.ones([], dtype="bool")
-    # a sum is finite only if all its terms are, barring overflow, which is not finite either
-    return paddle.isfinite(paddle.add_n([tensor.abs().sum() for tensor in tensors]))
+    # a sum with an inf or nan in it is inf or nan, whatever else it adds up
+    return paddle.isfinite(paddle.add_n([tensor.sum() for tensor in tensors]))
+
+
+def _or_zeros(total: paddle.Tensor | None, parameter: paddle.Tensor) -> paddle.Tensor:
+    zeros: paddle.Tensor = paddle.zeros_like(parameter)
+    return zeros if total is None else total

@@ -34,10 +34,15 @@ def run_updates(updater: Updater, windows: Iterable[AnyWindow], num_updates: int
     """Yield a `Step` an update until `updater` has made `num_updates`.
 
     A skipped update consumes its window and is yielded, but does not count.
+
+    Raises:
+        ValueError: the windows ran out before.
     """
     source = iter(windows)
     while updater.num_updates < num_updates:
         asked = time.perf_counter()
-        window = next(source)
+        window = next(source, None)
+        if window is None:
+            raise ValueError(f"windows ran out after {updater.num_updates} of {num_updates} updates")
         data_seconds = time.perf_counter() - asked
         yield Step(updater.run(window.micro_batches), window, data_seconds)

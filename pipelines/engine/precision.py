@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Literal
 
 import paddle
 
@@ -31,7 +32,7 @@ class Precision:
 
     def autocast(self) -> AbstractContextManager[None]:
         """O1 mixed precision: matrix products and convolutions in the low type, the rest in float32."""
-        dtype = "bfloat16" if self.name == "bf16" else "float16"
+        dtype: Literal["bfloat16", "float16"] = "bfloat16" if self.name == "bf16" else "float16"
         context: AbstractContextManager[None] = paddle.amp.auto_cast(enable=self.is_low, level="O1", dtype=dtype)
         return context
 

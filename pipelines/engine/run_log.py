@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ class RunLog:
     """Appends to `run/log.jsonl`, flushed line by line so that a kill loses nothing, and to `run/visualdl`."""
 
     def __init__(self, run_folder: Path):
-        self._file = (run_folder / "log.jsonl").open("a", encoding="utf-8")
         # heavy to import, so not before a run really starts
         from visualdl import LogWriter
 
         self._scalars = LogWriter(logdir=str(run_folder / "visualdl"))
+        self._file = (run_folder / "log.jsonl").open("a", encoding="utf-8")
 
     def write(self, report: UpdateReport, *, epoch: int, data_seconds: float) -> dict[str, Any]:
         """Record one update; returns the line as a dict."""
@@ -29,19 +30,20 @@ class RunLog:
             "samples": report.samples,
             "micro_batches": report.micro_batches,
             "shapes": [list(shape) for shape in report.shapes],
-            **{name: round(value, 6) for name, value in report.parts.items()},
+            **{name: _number(round(value, 6)) for name, value in report.parts.items()},
             "lr": report.learning_rate,
-            "grad_norm": report.gradient_norm,
+            "grad_norm": _number(report.gradient_norm),
             "loss_scale": report.loss_scale,
             "skipped": report.was_skipped,
             "seconds": round(report.seconds, 4),
             "data_seconds": round(data_seconds, 4),
             "peak_bytes": peak_bytes(),
         }
-        self._file.write(json.dumps(line) + "\n")
+        self._file.write(json.dumps(line, allow_nan=False) + "\n")
         self._file.flush()
         for name in (*report.parts, "lr", "grad_norm"):
-            self._scalars.add_scalar(tag=f"train/{name}", step=report.update, value=line[name])
+            if not report.was_skipped:
+                self._scalars.add_scalar(tag=f"train/{name}", step=report.update, value=line[name])
         return line
 
     def metrics(self, update: int, metrics: dict[str, Any]) -> None:
@@ -53,6 +55,11 @@ class RunLog:
     def close(self) -> None:
         self._file.close()
         self._scalars.close()
+
+
+def _number(value: float) -> float | None:
+    """JSON knows no inf and no nan: None stands for what a skipped update has there."""
+    return value if math.isfinite(value) else None
 
 
 def peak_bytes() -> int:

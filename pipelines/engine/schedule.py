@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-WARMUP_SHARE = 0.2
+from pipelines.errors import UsageError
+
+WARMUP_DIVISOR = 5
 
 
 def updates_per_epoch(num_samples: int, effective_batch: int) -> int:
@@ -20,15 +22,20 @@ def scaled_learning_rate(base: float, base_batch: int, effective_batch: int, rul
     (Malladi et al. 2022), `none` takes `base` as it is.
     """
     ratio = effective_batch / base_batch
-    return base * {"linear": ratio, "sqrt": math.sqrt(ratio), "none": 1.0}[rule]
+    factors = {"linear": ratio, "sqrt": math.sqrt(ratio), "none": 1.0}
+    if rule not in factors:
+        raise UsageError(f"train.learning_rate.rule must be one of {', '.join(factors)}, but got {rule!r}")
+    return base * factors[rule]
 
 
 @dataclass(frozen=True)
 class LearningRateSchedule:
-    """Linear warm-up, then a half cosine down to `final_share` of the peak; counted in updates.
+    """Linear warm-up, then a half cosine from the peak towards `final_share` of it; counted in updates.
+
+    The cosine would reach its end one update after the last one (SGDR, Loshchilov and Hutter 2017, eq. 5).
 
     Attributes:
-        peak: the learning rate at the end of the warm-up.
+        peak: the learning rate of the first update after the warm-up.
         num_updates: length of the run.
         warmup_updates: at most a fifth of the run.
         final_share: where the cosine ends, relative to `peak`.
@@ -40,7 +47,7 @@ class LearningRateSchedule:
     final_share: float = 0.01
 
     def __post_init__(self) -> None:
-        if self.warmup_updates > max(1, math.floor(WARMUP_SHARE * self.num_updates)):
+        if self.warmup_updates > capped_warmup(self.warmup_updates, self.num_updates):
             raise ValueError(
                 f"warm-up of {self.warmup_updates} updates is more than a fifth of the {self.num_updates} updates"
             )
@@ -56,4 +63,4 @@ class LearningRateSchedule:
 
 def capped_warmup(asked: int, num_updates: int) -> int:
     """The warm-up a run of `num_updates` can bear: never longer than a fifth of it."""
-    return min(asked, max(1, math.floor(WARMUP_SHARE * num_updates)) if num_updates > 1 else 0)
+    return min(asked, num_updates // WARMUP_DIVISOR)

@@ -6,21 +6,23 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import paddle
 
-from pipelines.engine.accumulate import Accumulated, accumulate
+from pipelines.engine.accumulate import Accumulated, accumulate, resolve_method
 from pipelines.engine.ema import ExponentialMovingAverage
-from pipelines.engine.gradient_buffer import GradientBuffer
+from pipelines.engine.gradient_buffer import GradientBuffer, SumOverProcesses
 from pipelines.engine.precision import LossScale, Precision
 from pipelines.engine.schedule import LearningRateSchedule
-from pipelines.errors import NonFiniteError, ReplayMismatchError
+from pipelines.errors import NonFiniteError, ReplayMismatchError, UsageError
 from pipelines.records import MicroBatch
 from pipelines.task import Task
 
 # sums of two passes may differ by the order of additions, not by more
 _MISMATCH_TOLERANCE = {"fp32": 1e-4, "fp16": 1e-2, "bf16": 5e-2}
+_MOST_NAMES = 8
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,10 @@ class UpdateReport:
     """What one update did; all numbers are of the whole window.
 
     Attributes:
-        update: 1-based.
+        update: 1-based number of the update that was made, or tried and skipped.
         parts: the loss and its named parts.
         gradient_norm: global L2 before clipping.
-        was_skipped: gradients overflowed in low precision, so the weights are unchanged.
+        was_skipped: gradients overflowed in fp16, so the weights are unchanged and the next window tries again.
         seconds: of accumulation and step, without the loader.
     """
 
@@ -78,11 +80,15 @@ class Updater:
         clip_norm: float | None = None,
         precision: Precision | None = None,
         ema_decay: float | None = None,
+        processes: SumOverProcesses | None = None,
     ):
         self._task, self._groups, self._schedule, self._method = task, list(groups), schedule, method
         self._clip_norm = clip_norm
         self._precision = precision or Precision()
+        self._processes = processes
         self._parameters = [parameter for group in groups for parameter in group.parameters]
+        if len({id(parameter) for parameter in self._parameters}) < len(self._parameters):
+            raise ValueError(f"a parameter is in more than one of the groups {[group.name for group in groups]}")
         self._buffer = GradientBuffer(self._parameters)
         self.loss_scale = LossScale(self._precision)
         self.ema = ExponentialMovingAverage(self._parameters, ema_decay) if ema_decay else None
@@ -95,23 +101,31 @@ class Updater:
         """Make one update from `window`.
 
         Raises:
-            NonFiniteError: loss or gradient is not finite in full precision.
+            NonFiniteError: loss or gradient is not finite, and no loss scale could be to blame.
             ReplayMismatchError: the two passes of `replay` disagree.
+            UsageError: the loss is not of the form that `labels` or `rescale` needs.
+            DataError: fp16 gradients overflow at every loss scale.
         """
         started = time.perf_counter()
         self._thaw()
         learning_rate, scale = self._schedule.at(self.num_updates), self.loss_scale.value
         accumulated = accumulate(
-            self._task, window, self._method, self._buffer, precision=self._precision, loss_scale=scale
+            self._task,
+            window,
+            self._method,
+            self._buffer,
+            precision=self._precision,
+            loss_scale=scale,
+            processes=self._processes,
         )
         summary = _read(self._task, self._buffer, accumulated, scale)
-        was_skipped = self._must_skip(summary, window)
+        update, was_skipped = self.num_updates + 1, self._must_skip(summary, window)
         if was_skipped:
             self.loss_scale.after_overflow()
         else:
             self._step(accumulated, summary.norm, learning_rate, scale)
         return UpdateReport(
-            update=self.num_updates,
+            update=update,
             samples=sum(len(micro_batch) for micro_batch in window),
             micro_batches=len(window),
             shapes=tuple((len(micro_batch), *micro_batch.shape_hw) for micro_batch in window),
@@ -147,35 +161,31 @@ class Updater:
 
     def _must_skip(self, summary: _Summary, window: Sequence[MicroBatch]) -> bool:
         """Whether low precision overflowed; in full precision a non-finite number is an error."""
-        if summary.is_finite:
-            if summary.replay_error > _REPLAY_TOLERANCE[self._precision.name]:
-                raise ReplayMismatchError(
-                    f"update {self.num_updates + 1}: the two passes of replay differ by {summary.replay_error:.1e}"
-                    " (relative), so the gradient would not be the whole batch's; something in the network changes"
-                    " between two forwards of the same images (a BatchNorm in train mode, a random layer that ignores"
-                    " paddle's random state); freeze it, or set train.accumulation to mean"
-                )
-            return False
-        if self._precision.is_low and self.loss_scale.is_dynamic:
-            return True
-        suspects = [s for ok, mb in zip(summary.finite, window, strict=True) if not ok for s in mb.sources]
-        raise NonFiniteError(
-            f"update {self.num_updates + 1}: loss or gradient is not finite (loss {summary.parts['loss']:g}) on"
-            f" {', '.join(suspects) or 'the window as a whole'}; the weights are as before this update. Look at these"
-            " images' labels, or lower train.learning_rate.base"
-        )
+        if not summary.is_finite:
+            if self.loss_scale.is_dynamic:
+                return True
+            raise NonFiniteError(_non_finite_message(self.num_updates + 1, summary, window))
+        if summary.mismatch > _MISMATCH_TOLERANCE[self._precision.name]:
+            method = resolve_method(self._task, self._method)
+            error = ReplayMismatchError if method == "replay" else UsageError
+            raise error(_mismatch_message(self.num_updates + 1, method, summary.mismatch))
+        return False
 
 
 @dataclass(frozen=True)
 class _Summary:
+    """The numbers of an update, on the host."""
+
     parts: dict[str, float]
     norm: float
-    finite: list[bool]
-    replay_error: float
+    mismatch: float
+    finite_sums: list[bool]
+    finite_gradients: list[bool]
 
     @property
     def is_finite(self) -> bool:
-        return all(self.finite) and bool(np.isfinite([self.norm, *self.parts.values()]).all())
+        # the norm is of the sum over all micro-batches and processes, so it tells of each of them
+        return bool(np.isfinite([self.norm, *self.parts.values()]).all())
 
 
 @paddle.no_grad()
@@ -185,17 +195,47 @@ def _read(task: Task, buffer: GradientBuffer, accumulated: Accumulated, scale: f
     norm = buffer.global_norm() / scale
     if accumulated.factor is not None:
         norm = norm * accumulated.factor.abs()
-    replay_error = paddle.zeros([]) if accumulated.replay_error is None else accumulated.replay_error
-    on_device = [*parts.values(), norm, replay_error, *accumulated.finite]
-    numbers = paddle.stack([number.astype("float64") for number in on_device]).numpy().tolist()
-    num_parts = len(parts)
+    mismatch = paddle.zeros([]) if accumulated.mismatch is None else accumulated.mismatch
+    on_device = [*parts.values(), norm, mismatch, *accumulated.finite_sums, *accumulated.finite_gradients]
+    numbers = iter(paddle.stack([number.astype("float64") for number in on_device]).numpy().tolist())
     return _Summary(
-        parts=dict(zip(parts, numbers[:num_parts], strict=True)),
-        norm=numbers[num_parts],
-        replay_error=numbers[num_parts + 1],
-        finite=[bool(flag) for flag in numbers[num_parts + 2 :]],
+        parts={name: next(numbers) for name in parts},
+        norm=next(numbers),
+        mismatch=next(numbers),
+        finite_sums=[bool(next(numbers)) for _ in accumulated.finite_sums],
+        finite_gradients=[bool(next(numbers)) for _ in accumulated.finite_gradients],
     )
 
 
-def _options(group: ParameterGroup) -> dict[str, object]:
+def _non_finite_message(update: int, summary: _Summary, window: Sequence[MicroBatch]) -> str:
+    # where the sums are not finite, lambda is not, and with it every gradient: so the sums name the culprit first
+    flags = summary.finite_gradients if all(summary.finite_sums) else summary.finite_sums
+    suspects = [name for is_finite, batch in zip(flags, window, strict=True) if not is_finite for name in batch.sources]
+    if not any(flags) and len(flags) > 1:
+        blame, remedy = "every micro-batch of the window", "The weights or the learning rate are at fault, not an image"
+    else:
+        blame = ", ".join(suspects[:_MOST_NAMES]) or "the window as a whole"
+        blame += f" and {len(suspects) - _MOST_NAMES} more" if len(suspects) > _MOST_NAMES else ""
+        remedy = "Look at the labels of these images"
+    return (
+        f"update {update}: loss or gradient is not finite (loss {summary.parts['loss']:g}) on {blame}; the weights are"
+        f" as before this update. {remedy}; or lower train.learning_rate.base"
+    )
+
+
+def _mismatch_message(update: int, method: str, mismatch: float) -> str:
+    if method == "replay":
+        return (
+            f"update {update}: the two passes of replay differ by {mismatch:.1e} (relative), so the gradient would not"
+            " be the whole batch's; something in the network changes between two forwards of the same images (a"
+            " BatchNorm in train mode, a random layer that ignores paddle's random state): freeze it, or set"
+            " train.accumulation to mean"
+        )
+    return (
+        f"update {update}: the loss of this task is not of the form that {method!r} needs: the weights it used are"
+        f" {mismatch:.1e} (relative) away from the window's; set train.accumulation to replay"
+    )
+
+
+def _options(group: ParameterGroup) -> Any:
     return {"params": list(group.parameters), "learning_rate": group.learning_rate_factor}
