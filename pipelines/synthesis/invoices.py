@@ -15,6 +15,9 @@ from pipelines.synthesis.invoice_words import CHINESE, ENGLISH, GERMAN
 from pipelines.synthesis.scan import ScanEffects, age, draw_homography, keep_inside, smear, warp
 from pipelines.synthesis.sheet import Sheet, choose_theme
 
+MIN_SIDE_PX = 256
+MIN_BODY_PX = 8
+
 
 @dataclass(frozen=True)
 class InvoiceSpec:
@@ -38,8 +41,16 @@ class InvoiceSpec:
     effects: ScanEffects = field(default_factory=ScanEffects)
 
     def __post_init__(self) -> None:
-        if min(self.size_hw) < 256:
-            raise ValueError(f"size_hw must be at least 256 x 256 to hold an invoice, but got {self.size_hw}")
+        height, width = self.size_hw
+        if min(height, width) < MIN_SIDE_PX:
+            raise ValueError(f"size_hw must be at least {MIN_SIDE_PX} on each side, but got {self.size_hw}")
+        # Letterhead, title, buyer and foot need some 28 lines; a label with its value some 15 letters of half a page.
+        largest = min(width / 30, height / 28)
+        if self.body_px is not None and not MIN_BODY_PX <= self.body_px <= largest:
+            raise ValueError(
+                f"body_px must lie in {MIN_BODY_PX} to {largest:.1f} on a page of {height} x {width} px, "
+                f"but got {self.body_px}"
+            )
         for name in ("blank_share", "ignored_share", "chinese_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie in 0 to 1, but got {getattr(self, name)}")
@@ -78,7 +89,7 @@ def _draw_filled(canvas: Canvas, spec: InvoiceSpec, fonts: Fonts, rng: np.random
     is_chinese = bool(fonts.chinese) and rng.random() < spec.chinese_share
     words = CHINESE if is_chinese else (ENGLISH, GERMAN)[rng.integers(2)]
     families = fonts.chinese if is_chinese else fonts.latin
-    body_px = spec.body_px or min(width / 34, height / 46)
+    body_px = spec.body_px or max(min(width / 34, height / 46), MIN_BODY_PX)
     theme = choose_theme(rng, families[rng.integers(len(families))], spec.size_hw, body_px)
     draw_invoice_page(Sheet(canvas, theme), words, rng)
     for index in np.flatnonzero(rng.random(len(canvas.regions)) < spec.ignored_share).tolist():

@@ -44,7 +44,7 @@ def choose_theme(rng: np.random.Generator, family: FontFamily, size_hw: tuple[in
     return Theme(
         family=family,
         body_px=body,
-        margin_px=max(round(size_hw[1] * rng.uniform(0.045, 0.075)), 4),
+        margin_px=round(min(size_hw) * rng.uniform(0.045, 0.075)),
         accent=accents[rng.integers(len(accents))],
         ink=(shade, shade, shade),
         line_px=round(body * rng.uniform(1.28, 1.5)),
