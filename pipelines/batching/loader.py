@@ -1,0 +1,151 @@
+"""Windows of micro-batches, one after the other, from any position on, for ever."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from pipelines.batching.augment import Augmentation
+from pipelines.batching.order import Position, epoch_order, num_windows, windows
+from pipelines.batching.pool import WorkerPool
+from pipelines.batching.sampling import SampleJob, SampleMaker, Targets
+from pipelines.batching.shapes import ShapePlan, group_by_shape
+from pipelines.errors import DataError, UsageError
+from pipelines.records import MicroBatch, Record, Sample
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """What one update sees.
+
+    Attributes:
+        epoch: zero-based.
+        index: of the window in its epoch, zero-based.
+        is_last_of_epoch: whether it closes the epoch (and may be short).
+        micro_batches: every sample of the window once.
+    """
+
+    epoch: int
+    index: int
+    is_last_of_epoch: bool
+    micro_batches: list[MicroBatch]
+
+    @property
+    def num_samples(self) -> int:
+        return sum(len(micro_batch) for micro_batch in self.micro_batches)
+
+
+class WindowLoader:
+    """Reads, augments and groups samples; iterating yields `Window`s without end.
+
+    Order, shapes and augmentation follow from (seed, epoch, window, index) alone: neither `workers` nor
+    `micro_batch` changes a byte of any sample. Use it in a `with` block, which ends the workers.
+
+    Args:
+        records: of the training split; one sample each an epoch.
+        root: the dataset's folder.
+        targets: (image, annotation, source) to Sample, as the Task's; numpy only, picklable if there are workers.
+        augmentation: how samples differ from what evaluation sees.
+        plan: the mix of shapes.
+        seed: of the run.
+        effective_batch: samples a window.
+        micro_batch: samples a micro-batch, at most.
+        workers: processes; 0 makes the samples in this one, when they are asked for.
+        start: the first window.
+        prefetch_windows: windows being made while one is trained on.
+
+    Raises:
+        DataError: no records.
+        UsageError: an impossible count, or targets that can't be pickled.
+    """
+
+    def __init__(
+        self,
+        records: Sequence[Record],
+        root: Path | str,
+        targets: Targets,
+        augmentation: Augmentation,
+        plan: ShapePlan = ShapePlan(),  # noqa: B008 (frozen)
+        *,
+        seed: int = 0,
+        effective_batch: int = 32,
+        micro_batch: int = 2,
+        workers: int = 0,
+        start: Position = Position(),  # noqa: B008 (frozen)
+        prefetch_windows: int = 1,
+    ):
+        if not records:
+            raise DataError(f"{root}: the training split holds no image")
+        _check_counts(effective_batch, micro_batch, workers, prefetch_windows)
+        self._records, self._plan, self._seed = records, plan, seed
+        self._effective_batch, self._micro_batch = effective_batch, micro_batch
+        self._start, self._prefetch = start, prefetch_windows if workers else 0
+        self._maker = SampleMaker(Path(root), augmentation, targets)
+        self._pool = WorkerPool(self._maker, workers) if workers else None
+
+    @property
+    def windows_per_epoch(self) -> int:
+        return num_windows(len(self._records), self._effective_batch)
+
+    def __iter__(self) -> Iterator[Window]:
+        return self.windows_from(self._start)
+
+    def windows_from(self, position: Position) -> Iterator[Window]:
+        """Windows from a position on, for ever.
+
+        Raises:
+            DataError: a sample can't be made; names the file.
+        """
+        if position.window >= self.windows_per_epoch:
+            raise UsageError(f"an epoch has {self.windows_per_epoch} windows, so it has no window {position.window}")
+        return self._windows_from(position)
+
+    def _windows_from(self, position: Position) -> Iterator[Window]:
+        ahead: deque[tuple[Position, Callable[[], list[Sample]]]] = deque()
+        while True:
+            while len(ahead) <= self._prefetch:
+                ahead.append((position, self._begin(self.jobs(position))))
+                position = position.following(self.windows_per_epoch)
+            ready, samples = ahead.popleft()
+            is_last = ready.window == self.windows_per_epoch - 1
+            yield Window(ready.epoch, ready.window, is_last, group_by_shape(samples(), self._micro_batch))
+
+    def jobs(self, position: Position) -> list[SampleJob]:
+        """The samples of one window, as they will be asked for."""
+        order = epoch_order(len(self._records), self._seed, position.epoch)
+        indices = windows(order, self._effective_batch)[position.window]
+        choices = self._plan.choices(self._seed, position.epoch, position.window, len(indices))
+        return [
+            SampleJob(self._records[index], choice, self._seed, position.epoch, int(index))
+            for index, choice in zip(indices, choices)
+        ]
+
+    def _begin(self, jobs: list[SampleJob]) -> Callable[[], list[Sample]]:
+        """Start making samples; the result waits for them."""
+        if self._pool is None:
+            return lambda: [self._maker(job) for job in jobs]
+        futures = [self._pool.submit(job) for job in jobs]
+        return lambda: [future.result() for future in futures]
+
+    def close(self) -> None:
+        """End the workers; may be called twice."""
+        if self._pool is not None:
+            self._pool.close()
+
+    def __enter__(self) -> WindowLoader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _check_counts(effective_batch: int, micro_batch: int, workers: int, prefetch_windows: int) -> None:
+    if not 1 <= micro_batch <= effective_batch:
+        raise UsageError(f"micro_batch must lie between 1 and effective_batch {effective_batch}, but got {micro_batch}")
+    if workers < 0 or prefetch_windows < 0:
+        raise UsageError(f"workers and prefetch_windows can't be negative, but got {workers} and {prefetch_windows}")

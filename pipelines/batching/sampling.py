@@ -1,0 +1,74 @@
+"""One job, one sample: read, augment, draw targets. The same function in this process and in a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipelines.batching.augment import Augmentation
+from pipelines.batching.order import sample_rng
+from pipelines.batching.shapes import ShapeChoice
+from pipelines.dataset import read_image
+from pipelines.errors import DataError, WholebatchError
+from pipelines.records import Record, Sample
+
+Targets = Callable[[np.ndarray, Any, str], Sample]
+
+
+@dataclass(frozen=True)
+class SampleJob:
+    """All that decides one sample's bytes; small, so that workers keep no copy of the dataset.
+
+    Attributes:
+        record: the image with its annotation.
+        choice: the shape asked for.
+        seed: of the run.
+        epoch: zero-based.
+        index: of the record in the split.
+    """
+
+    record: Record
+    choice: ShapeChoice
+    seed: int
+    epoch: int
+    index: int
+
+
+@dataclass(frozen=True)
+class SampleMaker:
+    """Turns jobs into samples.
+
+    Attributes:
+        root: the dataset's folder.
+        augmentation: see `Augmentation`.
+        targets: (image, annotation, source) to Sample, as the Task's; picklable for workers.
+    """
+
+    root: Path
+    augmentation: Augmentation
+    targets: Targets
+
+    def __call__(self, job: SampleJob) -> Sample:
+        """Make one sample.
+
+        Raises:
+            DataError: it can't be made; names the file, whatever went wrong. No other sample takes its place.
+        """
+        try:
+            image = read_image(self.root / job.record.path)
+            rng = sample_rng(job.seed, job.epoch, job.index)
+            seen, annotation = self.augmentation.apply(image, job.record.annotation, job.choice, rng)
+            return self.targets(seen, annotation, job.record.path)
+        except WholebatchError as fault:
+            raise DataError(_named(job.record.path, str(fault))) from None
+        except Exception as fault:  # a bug, ours or the targets': the file is what helps to find it
+            reason = f"no sample can be made of it: {type(fault).__name__}: {fault}"
+            raise DataError(_named(job.record.path, reason)) from fault
+
+
+def _named(path: str, reason: str) -> str:
+    return reason if path in reason else f"{path}: {reason}"

@@ -1,0 +1,124 @@
+"""Where a sample looks: one affine map from source pixels to sample pixels, and what it does to text regions.
+
+Points are in the frame of records (origin at a pixel's corner); OpenCV warps pixel centres, half a pixel on.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from pipelines.geometry import clip_polygon, is_simple_polygon, transform_points
+from pipelines.records import TextAnnotation, TextRegion
+
+
+def crop_view(
+    source_hw: tuple[int, int],
+    crop_hw: tuple[int, int],
+    scale: float,
+    angle_degrees: float,
+    rng: np.random.Generator,
+    anchor: tuple[np.ndarray, float] | None = None,
+) -> np.ndarray:
+    """A crop at a random place of the scaled and turned image.
+
+    Args:
+        source_hw: of the image, pixels.
+        crop_hw: of the crop, pixels.
+        scale: sample pixels per source pixel.
+        angle_degrees: turn about the image's centre, clockwise as seen.
+        rng: the sample's randomness.
+        anchor: (x, y) in source pixels that the crop must show, and the margin around it in sample pixels.
+
+    Returns:
+        2 x 3 matrix, source to sample. A side longer than the image shows all of it, somewhere inside.
+    """
+    turn = scale * _rotation(angle_degrees)
+    height, width = source_hw
+    corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64) @ turn.T
+    low = corners.min(axis=0)
+    extent = corners.max(axis=0) - low
+    crop_wh = np.array(crop_hw[::-1], np.float64)
+    first = np.where(extent <= crop_wh, extent - crop_wh, 0)
+    last = np.where(extent <= crop_wh, 0, extent - crop_wh)
+    if anchor is not None:
+        seen = turn @ anchor[0] - low
+        margin = np.minimum(anchor[1], crop_wh / 4)
+        first, last = np.clip(seen + margin - crop_wh, first, last), np.clip(seen - margin, first, last)
+    start = first + (last - first) * rng.random(2)
+    return np.column_stack([turn, -low - start])
+
+
+def page_view(source_hw: tuple[int, int], page_hw: tuple[int, int], angle_degrees: float) -> np.ndarray:
+    """The whole image, resized as in evaluation and turned about its centre; 2 x 3, source to sample."""
+    scale_xy = np.array([page_hw[1] / source_hw[1], page_hw[0] / source_hw[0]])
+    turn = _rotation(angle_degrees) * scale_xy  # scales first, then turns
+    centre = np.array(page_hw[::-1]) / 2
+    return np.column_stack([turn, centre - turn @ (np.array(source_hw[::-1]) / 2)])
+
+
+def warp(image: np.ndarray, matrix: np.ndarray, size_hw: tuple[int, int]) -> np.ndarray:
+    """Look at an image through a view; what lies outside it has the colour of its margins.
+
+    Linear without smoothing, as the resize of evaluation: the network learns the same grain that it will meet.
+    """
+    centres = matrix.copy()
+    centres[:, 2] += matrix[:, :2] @ (0.5, 0.5) - 0.5
+    fill = paper_colour(image)
+    return cv2.warpAffine(
+        image, centres, size_hw[::-1], flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=fill
+    )
+
+
+def paper_colour(image: np.ndarray) -> tuple[float, ...]:
+    """Median colour of the image's four edges, per channel: paper for scans, table top for photographs."""
+    step = 4
+    edges = [image[0, ::step], image[-1, ::step], image[::step, 0], image[::step, -1]]
+    return tuple(float(value) for value in np.median(np.concatenate(edges), axis=0))
+
+
+def view_annotation(
+    annotation: TextAnnotation, matrix: np.ndarray, size_hw: tuple[int, int], min_visible: float
+) -> TextAnnotation:
+    """Text regions in sample pixels.
+
+    A region outside the sample is gone. One that is cut through its height, or of which less than `min_visible`
+    of the length and less than a square is left, can't be read: it is ignored. A line cut across stays positive and
+    keeps its whole polygon, so that its kernel has the offset of the whole.
+    """
+    seen = (_seen_region(region, matrix, size_hw, min_visible) for region in annotation.regions)
+    return TextAnnotation(tuple(region for region in seen if region is not None))
+
+
+def _seen_region(
+    region: TextRegion, matrix: np.ndarray, size_hw: tuple[int, int], min_visible: float
+) -> TextRegion | None:
+    points = transform_points(region.points_px, matrix)
+    low, high = points.min(axis=0), points.max(axis=0)
+    size_wh = np.array(size_hw[::-1])
+    if (high <= 0).any() or (low >= size_wh).any():
+        return None
+    is_whole = bool((low >= 0).all() and (high <= size_wh).all())
+    if not is_whole and is_simple_polygon(points):
+        inside = clip_polygon(points, size_hw)
+        if len(inside) == 0:
+            return None
+        is_ignored = region.is_ignored or _is_cut_off(points, inside, min_visible)
+        return TextRegion(points, region.transcription, is_ignored)
+    return TextRegion(points, region.transcription, region.is_ignored)
+
+
+def _is_cut_off(points: np.ndarray, inside: np.ndarray, min_visible: float) -> bool:
+    """Whether too little of a line is left, seen along its own length and height."""
+    corners = cv2.boxPoints(cv2.minAreaRect(points))
+    sides = corners[1:3] - corners[:2]
+    lengths = np.maximum(np.linalg.norm(sides, axis=1), 1e-6)
+    axes = (sides / lengths[:, None])[np.argsort(lengths)]
+    height, length = np.ptp(points @ axes.T, axis=0)
+    seen_height, seen_length = np.ptp(inside @ axes.T, axis=0)
+    return bool(seen_height < min_visible * height or seen_length < min(min_visible * length, height))
+
+
+def _rotation(angle_degrees: float) -> np.ndarray:
+    angle = np.deg2rad(angle_degrees)
+    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
