@@ -1,0 +1,11 @@
+"""What this machine and its packages can do, what will go wrong, and the way out; works without Paddle."""
+
+from pipelines.doctor.facts import Facts, Gpu, Paddle, gather_facts
+from pipelines.doctor.findings import Finding, findings_of
+
+__all__ = ["Facts", "Finding", "Gpu", "Paddle", "diagnose", "findings_of", "gather_facts"]
+
+
+def diagnose() -> list[Finding]:
+    """Look at this environment and judge it; asks the network nothing and changes nothing."""
+    return findings_of(gather_facts())
