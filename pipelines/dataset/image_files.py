@@ -40,7 +40,7 @@ def read_image(path: Path | str) -> np.ndarray:
     if fault:
         raise DataError(f"{path}: {fault}")
     try:
-        image = cv2.imdecode(content, cv2.IMREAD_COLOR)
+        image: np.ndarray | None = cv2.imdecode(content, cv2.IMREAD_COLOR)
     except cv2.error as error:
         raise DataError(f"{path}: can't be decoded: {error.err}") from None
     if image is None:

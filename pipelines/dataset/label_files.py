@@ -161,7 +161,7 @@ def decoded(label_file: Path) -> tuple[str, list[Fault]]:
     try:
         content = label_file.read_bytes()
     except FileNotFoundError:
-        return "", [Fault(name, "no such label file", "error")]
+        return "", [Fault(name, "no such label file; `wholebatch prepare text` makes it from raw data", "error")]
     except OSError as error:
         return "", [Fault(name, f"can't be read: {error.strerror or error}", "error")]
     faults = []

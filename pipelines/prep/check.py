@@ -109,7 +109,7 @@ def _leaks(root: Path, everything: Sequence[tuple[str, Record]], facts: Sequence
 
 def _quantiles(records: Sequence[Record]) -> dict[str, tuple[float, ...]]:
     regions = [region for record in records for region in record.annotation.regions if not region.is_ignored]
-    measured = {
+    measured: dict[str, list[float]] = {
         "height_px": [record.size_hw[0] for record in records],
         "width_px": [record.size_hw[1] for record in records],
         "text_height_px": [equivalent_height(region.points_px) for region in regions],

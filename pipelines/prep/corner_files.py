@@ -14,7 +14,8 @@ def read_corner_file(path: Path) -> tuple[tuple[RawRegion, ...], list[Fault]]:
         content = path.read_bytes()
     except OSError as error:
         return (), [Fault(str(path), f"can't be read: {error.strerror or error}", "dropped")]
-    regions, faults = [], []
+    regions: list[RawRegion] = []
+    faults: list[Fault] = []
     # A byte-order mark and Windows line ends are ordinary in these formats: not worth a finding.
     for number, raw_line in enumerate(content.removeprefix(b"\xef\xbb\xbf").splitlines(), 1):
         if not raw_line.strip():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +13,8 @@ from pipelines.errors import DataError
 from pipelines.prep.raw import RawImage, RawRegion, is_ignore_mark, name_below
 from pipelines.records import Fault
 
-_NOT_LABELS = re.compile(r"fileState|rec_gt|label_list|class|dict", re.IGNORECASE)
+_NOT_LABELS = ("filestate", "rec_gt")
+"""What PPOCRLabel writes beside its Label.txt."""
 _SPACED = re.compile(r"^(\S.*?\.(?:jpe?g|png|bmp|tiff?|webp))\s+(\[.*\])\s*$", re.IGNORECASE)
 
 
@@ -26,24 +26,25 @@ def read_paddleocr(source: Path, images: Path | None) -> Iterator[RawImage | Fau
         DataError: no label file, or none of its images found.
     """
     files = _label_files(source)
-    tried, found = [], 0
+    tried: list[Path] = []
+    num_found = 0
     for label, split in files:
-        for entry in _entries_of(label):
-            if isinstance(entry, Fault):
-                yield entry
+        for item in _entries_of(label):
+            if isinstance(item, Fault):
+                yield item
                 continue
-            number, path, entries = entry
+            number, path, entries = item
             candidates = _candidates(path, label, images)
             image = next((candidate for candidate in candidates if candidate.is_file()), None)
             if image is None:
                 tried.append(candidates[0])
-                reason = f"image not found: tried {', '.join(str(candidate) for candidate in candidates)}"
+                reason = f"image not found: tried {', '.join(map(str, candidates))}"
                 yield Fault(str(label), reason, "dropped", number)
                 continue
-            found += 1
+            num_found += 1
             regions = tuple(_raw_region(entry, number, n) for n, entry in enumerate(entries, 1))
             yield RawImage(image, name_below(image, source), str(label), number, regions, split)
-    if tried and not found:
+    if tried and not num_found:
         folder = images or files[0][0].parent
         raise DataError(
             f"0 of {len(tried)} images found under {folder}; first tried path: {tried[0]}; "
@@ -55,7 +56,7 @@ def _label_files(source: Path) -> list[tuple[Path, str]]:
     """(file, split) of the label files at `source`; the split is "" unless train and val are both there."""
     if source.is_file():
         return [(source, "")]
-    texts = [path for path in sorted(source.glob("*.txt")) if not _NOT_LABELS.search(path.stem)]
+    texts = [path for path in sorted(source.glob("*.txt")) if not path.stem.lower().startswith(_NOT_LABELS)]
     if not texts:
         raise DataError(f"{source}: no label files; expected train.txt and val.txt, or Label.txt")
     val = [path for path in texts if path.stem.lower().startswith(("val", "test", "eval"))]
@@ -124,5 +125,5 @@ def _mended(lines: list[tuple[int, str]], start: int) -> tuple[tuple[str, list[A
 def _parsed(line: str) -> tuple[str, list[Any]] | None:
     try:
         return split_label_line(line)
-    except (DataError, json.JSONDecodeError):
+    except DataError:
         return None

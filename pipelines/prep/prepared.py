@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipelines.dataset.splits import SPLITS
 from pipelines.prep.images import ImageFacts, examine_image
 from pipelines.prep.raw import RawImage
 from pipelines.prep.repair import repaired_regions
@@ -76,8 +75,9 @@ def examined(raws: Sequence[RawImage], workers: int) -> tuple[list[PreparedImage
 
 
 def _listed_once(raws: Iterable[RawImage]) -> tuple[list[RawImage], list[Fault]]:
+    """The first listing of every file, and a fault for each further one."""
     first: dict[Path, RawImage] = {}
-    faults = []
+    faults: list[Fault] = []
     for raw in raws:
         kept = first.setdefault(raw.image.resolve(), raw)
         if kept is not raw:
@@ -117,8 +117,9 @@ def assigned(
     images: Sequence[PreparedImage], val_share: float, group_by: str | None, seed: int
 ) -> tuple[list[PreparedImage], list[Fault]]:
     """Give every image its group and split: the source's split where it has one, else whole groups by hash."""
-    rule, faults = group_rule(group_by), []
-    groups = []
+    rule = group_rule(group_by)
+    faults: list[Fault] = []
+    groups: list[str] = []
     for image in images:
         group = rule(image.raw.name)
         if group is None:
@@ -134,14 +135,15 @@ def assigned(
         return kept, faults + found
     sizes = {group: groups.count(group) for group in set(groups)}
     chosen = val_groups(sizes, val_share, seed)
-    return [replace(image, split=SPLITS[image.record.group in chosen]) for image in grouped], faults
+    return [replace(image, split="val" if image.record.group in chosen else "train") for image in grouped], faults
 
 
 def _without_leaks(images: Sequence[PreparedImage]) -> tuple[list[PreparedImage], list[Fault]]:
     """A given split, without training images that validate too; groups that straddle it are told."""
     val = {image.facts.sha256: image for image in images if image.split == "val"}
     val_names = {image.record.group: image.raw.name for image in val.values()}
-    kept, faults = [], []
+    kept: list[PreparedImage] = []
+    faults: list[Fault] = []
     for image in images:
         twin = val.get(image.facts.sha256) if image.split == "train" else None
         if twin:

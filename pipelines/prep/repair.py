@@ -37,7 +37,8 @@ class _Repaired:
 
 def repaired_regions(raw: RawImage, size_hw: tuple[int, int]) -> tuple[tuple[TextRegion, ...], list[Fault]]:
     """All regions of an image of (height, width) px that can be drawn, and a fault for every change."""
-    regions, faults = [], []
+    regions: list[TextRegion] = []
+    faults: list[Fault] = []
     sound = _sound_regions(raw.regions, size_hw)
     for number, region in enumerate(raw.regions):
         if number in sound:
@@ -56,7 +57,8 @@ def repaired_regions(raw: RawImage, size_hw: tuple[int, int]) -> tuple[tuple[Tex
 
 def _sound_regions(raws: tuple[RawRegion, ...], size_hw: tuple[int, int]) -> dict[int, TextRegion]:
     """By index, the regions nothing is wrong with: nearly all of them, and checked together."""
-    numbers, regions = [], []
+    numbers: list[int] = []
+    regions: list[TextRegion] = []
     for number, raw in enumerate(raws):
         points = _numeric(raw.points)
         if points is not None and len(points) >= 3 and len(points) == len(_without_repeats(points)):
@@ -124,7 +126,8 @@ def _without_repeats(points: np.ndarray) -> np.ndarray:
     """Points (n, 2) without those equal to the one before (the first's predecessor is the last)."""
     if len(points) < 2:
         return points
-    return points[(points != np.roll(points, 1, axis=0)).any(axis=1)]
+    is_new = (points != np.roll(points, 1, axis=0)).any(axis=1)
+    return np.compress(is_new, points, axis=0)
 
 
 def _inside(points: np.ndarray, size_hw: tuple[int, int], repairs: list[str]) -> np.ndarray:

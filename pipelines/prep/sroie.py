@@ -55,7 +55,7 @@ def _listed_ids(source: Path) -> tuple[dict[str, str], list[Fault]]:
     if not all(path.is_file() for path in lists.values()):
         return {}, []
     split_of: dict[str, str] = {}
-    faults = []
+    faults: list[Fault] = []
     for split, path in lists.items():
         for number, line in enumerate(path.read_text("utf-8-sig").splitlines(), 1):
             key = line.strip()

@@ -84,7 +84,7 @@ def test_images_and_labels_without_each_other_are_named(receipts, write_picture)
 
 
 def test_a_folder_of_another_layout_is_refused_with_the_expected_one(tmp_path):
-    with pytest.raises(DataError, match="img/ID.jpg and .*box/ID.csv"):
+    with pytest.raises(DataError, match=r"img/ID\.jpg and .*box/ID\.csv"):
         read("sroie", tmp_path)
 
 

@@ -1,0 +1,71 @@
+"""Plane geometry of label faults, against shapes worked out by hand. Run: pytest tests/unit/test_geometry.py"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipelines.geometry import clip_polygon, equivalent_height, is_simple_polygon, polygon_area, untangle_quad
+
+
+def polygon(*points):
+    return np.array(points, np.float32)
+
+
+def test_the_equivalent_height_of_a_rectangle_is_its_short_side_however_it_lies():
+    assert equivalent_height(polygon((0, 0), (40, 0), (40, 10), (0, 10))) == pytest.approx(10)
+    assert equivalent_height(polygon((0, 0), (0, 40), (10, 40), (10, 0))) == pytest.approx(10)
+    # 5 x 20, turned so that its sides run along (3, 4) and (-4, 3).
+    assert equivalent_height(polygon((0, 0), (3, 4), (-13, 16), (-16, 12))) == pytest.approx(5)
+
+
+def test_a_shape_rounder_than_a_square_still_has_a_height():
+    angles = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    circle = 10 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    assert equivalent_height(circle) == pytest.approx(10 * np.pi / 2, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("points", "is_simple"),
+    [
+        (((0, 0), (9, 0), (9, 9), (0, 9)), True),
+        (((0, 0), (9, 9), (9, 0), (0, 9)), False),
+        (((0, 0), (9, 0), (3, 3), (0, 9)), True),
+        (((0, 0), (5, 0), (9, 0)), False),
+        (((0, 0), (9, 0), (9, 9), (5, 0)), False),
+    ],
+    ids=["square", "bow-tie", "arrow head", "line", "touching itself"],
+)
+def test_simple_polygons_are_told_from_crossing_ones(points, is_simple):
+    assert is_simple_polygon(polygon(*points)) is is_simple
+
+
+def test_untangling_keeps_the_first_point_and_gives_the_area_of_the_hull():
+    for first in range(4):
+        bow_tie = np.roll(polygon((0, 0), (8, 5), (8, 0), (0, 5)), -first, axis=0)
+        quad = untangle_quad(bow_tie)
+        assert quad[0].tolist() == bow_tie[0].tolist()
+        assert is_simple_polygon(quad) and polygon_area(quad) == 40
+
+
+def test_clipping_an_upright_box_keeps_the_order_of_its_points():
+    box = polygon((-3, 2), (10, 2), (10, 9), (-3, 9))
+    assert clip_polygon(box, (7, 8)).tolist() == [[0, 2], [8, 2], [8, 7], [0, 7]]
+
+
+def test_clipping_a_slanted_box_is_exact_where_moving_its_points_is_not():
+    diamond = polygon((8, -4), (16, 4), (8, 12), (0, 4))
+    clipped = clip_polygon(diamond, (20, 20))
+    # The part above y = 0 is the triangle (8, -4) (12, 0) (4, 0): 16 px² of the diamond's 128.
+    assert polygon_area(clipped) == pytest.approx(112)
+    assert polygon_area(np.clip(diamond, 0, 20)) == pytest.approx(96)
+
+
+def test_of_two_parts_inside_the_frame_the_larger_is_kept():
+    horseshoe = polygon((0, -5), (20, -5), (20, 8), (15, 8), (15, -2), (6, -2), (6, 4), (0, 4))
+    clipped = clip_polygon(horseshoe, (50, 50))
+    assert polygon_area(clipped) == pytest.approx(5 * 8) and clipped[:, 0].min() == 15
+
+
+def test_nothing_is_left_of_a_polygon_outside():
+    assert clip_polygon(polygon((30, 0), (40, 0), (40, 9)), (20, 20)).shape == (0, 2)
