@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import shapely
 
+_EMPTY = shapely.Polygon()
+
 
 def as_geometries(polygons_px: Sequence[np.ndarray]) -> np.ndarray:
     """Valid shapely geometries of any polygons; nothing a network draws makes this fail.
@@ -20,11 +22,11 @@ def as_geometries(polygons_px: Sequence[np.ndarray]) -> np.ndarray:
     Returns:
         Object array (n,) of geometries, in order.
     """
-    geometries = np.full(len(polygons_px), shapely.Polygon(), dtype=object)
+    geometries = np.full(len(polygons_px), _EMPTY, dtype=object)
     points = [np.asarray(polygon, dtype=np.float64).reshape(-1, 2) for polygon in polygons_px]
     drawable = np.array([len(p) >= 3 and bool(np.isfinite(p).all()) for p in points], dtype=bool)
     if drawable.any():
-        kept = [p for p, is_drawable in zip(points, drawable) if is_drawable]
+        kept = [points[index] for index in np.flatnonzero(drawable)]
         ring_of_point = np.repeat(np.arange(len(kept)), [len(p) for p in kept])
         geometries[drawable] = shapely.polygons(shapely.linearrings(np.concatenate(kept), indices=ring_of_point))
     crossed = ~shapely.is_valid(geometries)

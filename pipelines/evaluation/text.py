@@ -42,6 +42,9 @@ def size_bucket(
         edges_px: rising limits between neighbouring buckets.
         names: one more than there are edges.
 
+    Returns:
+        One of `names`.
+
     Raises:
         ValueError: the edges don't rise, or the names don't fit them.
     """
@@ -79,12 +82,15 @@ def match_greedily(iou: np.ndarray, threshold: float) -> list[tuple[int, int]]:
     Args:
         iou: float (num_regions, num_predictions).
         threshold: a pair must be above it, not at it.
+
+    Returns:
+        Pairs in the order found.
     """
     pairs: list[tuple[int, int]] = []
     taken: set[int] = set()
     matched: set[int] = set()
-    # np.nonzero lists candidates by region, then by prediction: the order PaddleOCR's two loops visit them in.
-    for region, prediction in zip(*(index.tolist() for index in np.nonzero(iou > threshold))):
+    # np.argwhere lists candidates by region, then by prediction: the order PaddleOCR's two loops visit them in.
+    for region, prediction in np.argwhere(iou > threshold).tolist():
         if region not in matched and prediction not in taken:
             matched.add(region)
             taken.add(prediction)
@@ -115,8 +121,7 @@ def score_image(prediction: TextPrediction, annotation: TextAnnotation, threshol
 class TextScorer:
     """Sums over images; `compute` may be called at any time, and again after more images.
 
-    Attributes:
-        iou_thresholds: each gives the keys hmean_T, precision_T, recall_T with T in per cent.
+    Every threshold of `iou_thresholds` gives the keys hmean_T, precision_T and recall_T with T in per cent.
     """
 
     def __init__(self, iou_thresholds: Sequence[float] = (0.5, 0.7, 0.8)) -> None:
@@ -160,7 +165,7 @@ class TextScorer:
 
     def _ratios(self, counts: _Counts) -> dict[str, float | int | None]:
         metrics: dict[str, float | int | None] = {}
-        for threshold, matched in zip(self.iou_thresholds, counts.num_matched.tolist()):
+        for threshold, matched in zip(self.iou_thresholds, counts.num_matched.tolist(), strict=True):
             percent = f"{threshold * 100:g}"
             # 2PR/(P+R) = 2m/(p+r) for m matches: defined (as 0) also when nothing at all was predicted.
             metrics[f"hmean_{percent}"] = _ratio(2 * matched, counts.num_predictions + counts.num_regions)

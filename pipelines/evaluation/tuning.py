@@ -44,6 +44,9 @@ def tune(
         evaluate: metrics of a setting; should reuse whatever settings share (maps, say).
         objective: higher is better.
 
+    Returns:
+        The winner and all trials.
+
     Raises:
         ValueError: no candidates, or an objective that is nan.
     """
@@ -63,6 +66,12 @@ def objective_mean_hmean(metrics: Mapping[str, Any]) -> float:
     """Mean over the size buckets with regions of the mean hmean over all IoU thresholds.
 
     Buckets weigh alike, so that a few large scans count as much as many small ones.
+
+    Args:
+        metrics: of `TextScorer.compute`.
+
+    Returns:
+        0 to 1.
 
     Raises:
         DataError: no bucket has a region that counts.

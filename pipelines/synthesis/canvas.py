@@ -54,6 +54,15 @@ class Ink:
 def ink_of(text: str, font: Path, size_px: int, tracking_px: int = 0) -> Ink:
     """The ink of a string, measured on the rendered pixels (font metrics leave room around it).
 
+    Args:
+        text: one line.
+        font: font file.
+        size_px: em size.
+        tracking_px: extra space after each letter.
+
+    Returns:
+        Cached and shared, so read-only.
+
     Raises:
         ValueError: nothing to see in `text`.
     """
@@ -73,7 +82,7 @@ def ink_of(text: str, font: Path, size_px: int, tracking_px: int = 0) -> Ink:
 
 def _joined(placed: list[tuple[np.ndarray, int, int]]) -> Ink:
     """One ink of pieces at (left, top), trimmed."""
-    left, top = (min(piece[axis] for piece in placed) for axis in (1, 2))
+    left, top = min(x for _, x, _ in placed), min(y for _, _, y in placed)
     right = max(x + coverage.shape[1] for coverage, x, _ in placed)
     bottom = max(y + coverage.shape[0] for coverage, _, y in placed)
     whole = np.zeros((bottom - top, right - left), dtype=np.uint8)
@@ -110,6 +119,13 @@ class Canvas:
 
     def text(self, text: str, x: float, baseline: float, style: TextStyle, align: Align = "left") -> None:
         """Draw a string whose ink starts, is centred or ends at x, and remember its region.
+
+        Args:
+            text: one line.
+            x: of the ink's left end, middle or right end, page pixels.
+            baseline: y of the baseline, page pixels.
+            style: how it looks.
+            align: which of these `x` is.
 
         Raises:
             ValueError: the ink would leave the page, so that its label could not be right.

@@ -1,4 +1,7 @@
-"""Which fonts there are: the Latin ones come with matplotlib, a Chinese one is used where the machine has it."""
+"""Which fonts there are: the Latin ones come with matplotlib, a Chinese one is used where the machine has it.
+
+`pip install mplfonts` is an easy way to have one; otherwise the system's font folders are searched.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from pipelines.errors import UsageError
 
 CHINESE_PROBE = "发票税额"
 CHINESE_NAMES = (
-    "simfang", "simsun", "simhei", "msyh", "notosanscjk", "notoserifcjk", "notosanssc", "sourcehan", "wqy",
-    "droidsansfallback", "pingfang", "stheiti", "uming", "ukai",
+    "notosanscjk", "notosanssc", "notoserifcjk", "sourcehan", "wqy", "droidsansfallback", "uming", "ukai",
+    "simfang", "simsun", "simhei", "msyh", "pingfang", "stheiti",
 )  # fmt: skip
 SYSTEM_FOLDERS = (
     "/usr/share/fonts",
@@ -74,6 +77,9 @@ def find_fonts(extra_paths: Sequence[Path] = ()) -> Fonts:
         extra_paths: font files of the user's own; a file with Chinese glyphs joins the Chinese ones, any other
             the Latin ones.
 
+    Returns:
+        All families by script; the user's own come first.
+
     Raises:
         UsageError: a file in `extra_paths` is no readable font, or no Latin font is there at all.
     """
@@ -88,20 +94,25 @@ def find_fonts(extra_paths: Sequence[Path] = ()) -> Fonts:
     return Fonts(latin, tuple(own_chinese) or _system_chinese())
 
 
+def _package_folders(package: str, *below: str) -> list[Path]:
+    """A folder of an installed package, without importing it (matplotlib takes longer than drawing a page)."""
+    spec = importlib.util.find_spec(package)
+    return [] if spec is None or spec.origin is None else [Path(spec.origin).parent.joinpath(*below)]
+
+
 def _matplotlib_families() -> tuple[FontFamily, ...]:
-    """Found without importing matplotlib, which takes longer than drawing a page."""
-    spec = importlib.util.find_spec("matplotlib")
-    if spec is None or spec.origin is None:
-        return ()
-    folder = Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf"
-    families = [FontFamily(folder / regular, folder / bold) for regular, bold in LATIN_FAMILIES]
+    families = [
+        FontFamily(folder / regular, folder / bold)
+        for folder in _package_folders("matplotlib", "mpl-data", "fonts", "ttf")
+        for regular, bold in LATIN_FAMILIES
+    ]
     return tuple(family for family in families if family.regular.is_file() and family.bold.is_file())
 
 
 @lru_cache(maxsize=1)
 def _system_chinese() -> tuple[FontFamily, ...]:
     """The first Chinese font file by the order of `CHINESE_NAMES`, then by name; empty without one."""
-    folders = [Path(folder).expanduser() for folder in SYSTEM_FOLDERS]
+    folders = [Path(folder).expanduser() for folder in SYSTEM_FOLDERS] + _package_folders("mplfonts", "fonts")
     files = sorted(
         path
         for folder in folders

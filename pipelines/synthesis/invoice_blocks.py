@@ -22,12 +22,14 @@ def draw_letterhead(sheet: Sheet, content: InvoiceContent, rng: np.random.Genera
     """Logo, seller and title; the y below them."""
     theme, top = sheet.theme, sheet.theme.margin_px
     logo_px = round(theme.body_px * rng.uniform(2.6, 3.6))
+    x: float
+    align: Align = "left"
     if theme.letterhead == "centered":
         x, align, logo_left = (sheet.left + sheet.right) / 2, "center", sheet.left
     elif theme.letterhead == "logo_right":
-        x, align, logo_left = sheet.left, "left", sheet.right - logo_px
+        x, logo_left = sheet.left, sheet.right - logo_px
     else:
-        x, align, logo_left = sheet.left + logo_px + theme.body_px, "left", sheet.left
+        x, logo_left = sheet.left + logo_px + theme.body_px, sheet.left
     draw_logo(sheet.canvas.image, logo_left, top, logo_px, theme.accent, rng)
     room = sheet.right - sheet.left - 2 * (logo_px + theme.body_px)
     name, *address = content.seller
@@ -97,7 +99,7 @@ def column_spans(sheet: Sheet, items: Items) -> list[tuple[float, float]]:
     ]
     widths[1] = sheet.right - sheet.left - sum(widths) + widths[1]
     edges = np.cumsum([sheet.left, *widths])
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist()))
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 
 def draw_table(sheet: Sheet, items: Items, y: int, row_px: int) -> int:
@@ -136,7 +138,7 @@ def _draw_row(
 ) -> None:
     pad = sheet.theme.body_px * 0.28
     top = y + (row_px - style.size_px) / 2
-    for text, (left, right), align in zip(cells, spans, ALIGNMENTS):
+    for text, (left, right), align in zip(cells, spans, ALIGNMENTS, strict=True):
         x = {"left": left + pad, "center": (left + right) / 2, "right": right - pad}[align]
         sheet.write(text, x, top, style, align, right - left - 2 * pad)
 
@@ -160,7 +162,8 @@ def draw_totals(sheet: Sheet, items: Items, y: int) -> int:
 
 def draw_foot(sheet: Sheet, content: InvoiceContent, rng: np.random.Generator) -> None:
     """Small print in one or two columns at the very bottom; lifts the sheet's `bottom` above it."""
-    style = sheet.theme.style(rng.uniform(0.68, 0.8), color=tuple([sheet.theme.ink[0] + 40] * 3))
+    gray = sheet.theme.ink[0] + 40
+    style = sheet.theme.style(rng.uniform(0.68, 0.8), color=(gray, gray, gray))
     line_px = round(style.size_px * 1.3)
     half = (sheet.right - sheet.left) / 2 - sheet.theme.body_px * 0.5
     fits_twice = all(sheet.canvas.width_px(note, style) <= half for note in content.notes)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -21,6 +23,13 @@ from pipelines.synthesis.invoices import InvoiceSpec, draw_invoice
 
 SMOKE_SIZES_HW = ((448, 320), (544, 384), (640, 480))
 JPEG_QUALITY = 95  # the scan already went through a worse one
+
+
+class _Drawn(NamedTuple):
+    """A written image: its record and what `dataset.yml` tells of it."""
+
+    record: Record
+    entry: dict[str, Any]
 
 
 def write_invoices(
@@ -47,8 +56,8 @@ def write_invoices(
         font_paths: font files to use besides those found (`find_fonts`).
 
     Raises:
-        UsageError: counts or sizes that make no dataset, or no usable font.
-        DataError: `out` holds something already.
+        UsageError: counts or sizes that make no dataset, no usable font, or `out` holds something already.
+        DataError: the disk refuses.
     """
     out = Path(out)
     if min(num_train, num_val) < 1 or not sizes_hw or seed < 0:
@@ -57,65 +66,75 @@ def write_invoices(
             f"num_train={num_train}, num_val={num_val}, sizes_hw={list(sizes_hw)}, seed={seed}"
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DataError(f"{out}: expected a new or empty folder, but it is in use; choose another or remove it")
+        raise UsageError(f"{out}: expected a new or empty folder, but it is in use; choose another or remove it")
     specs = [replace(spec or InvoiceSpec(), size_hw=size_hw) for size_hw in sizes_hw]
     fonts = find_fonts(font_paths)
     # Written beside and renamed, so that an interrupted run leaves no half dataset that looks whole.
-    partial = out.with_name(out.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    partial = out.parent / f".{out.name}.{os.getpid()}.partial"
     try:
         _write_all(partial, {"train": num_train, "val": num_val}, seed, specs, fonts)
         if out.exists():
             out.rmdir()
         partial.rename(out)
+    except OSError as error:
+        raise DataError(f"{out}: can't be written: {error.strerror or error}; nothing was left there") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
 def _write_all(root: Path, counts: dict[str, int], seed: int, specs: Sequence[InvoiceSpec], fonts: Fonts) -> None:
     (root / "images").mkdir(parents=True)
-    entries: dict[str, dict[str, Any]] = {}
-    summary: dict[str, dict[str, int]] = {}
+    drawn: dict[str, list[_Drawn]] = {}
     for split_number, (split, count) in enumerate(counts.items()):
-        lines, num_regions = [], 0
-        for index in range(count):
-            rng = np.random.default_rng([seed, split_number, index])
-            record, entry = _write_one(root, f"images/{split}_{index:04d}.jpg", rng, specs[index % len(specs)], fonts)
-            entries[record.path] = {**entry, "split": split}
-            lines.append(format_label_line(record))
-            num_regions += len(record.annotation.regions)
-        (root / f"{split}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-        summary[split] = {"images": count, "regions": num_regions}
-    index_text = yaml.safe_dump(_index(seed, summary, fonts, entries), sort_keys=False, allow_unicode=True)
-    (root / "dataset.yml").write_text(index_text, encoding="utf-8", newline="\n")
+        drawn[split] = [
+            _write_one(root, split, index, np.random.default_rng([seed, split_number, index]), spec, fonts)
+            for index, spec in enumerate(specs[i % len(specs)] for i in range(count))
+        ]
+        lines = "".join(format_label_line(image.record) + "\n" for image in drawn[split])
+        (root / f"{split}.txt").write_bytes(lines.encode())
+    (root / "dataset.yml").write_bytes(_index_text(seed, fonts, drawn).encode())
 
 
-def _write_one(
-    root: Path, path: str, rng: np.random.Generator, spec: InvoiceSpec, fonts: Fonts
-) -> tuple[Record, dict[str, Any]]:
-    """Draw and save one image; its record and its entry for `dataset.yml`."""
+def _write_one(root: Path, split: str, index: int, rng: np.random.Generator, spec: InvoiceSpec, fonts: Fonts) -> _Drawn:
     image, annotation = draw_invoice(rng, spec, fonts)
     encoded = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])[1].tobytes()
-    (root / path).write_bytes(encoded)
+    name = f"{split}_{index:04d}"
+    record = Record(f"images/{name}.jpg", spec.size_hw, annotation, group=name)
+    (root / record.path).write_bytes(encoded)
     entry = {
+        "split": split,
+        "group": name,
         "size_hw": list(spec.size_hw),
-        "group": Path(path).stem,
-        "source": "synthesis",
         "sha256": hashlib.sha256(encoded).hexdigest(),
+        "source": "synthetic",
     }
-    return Record(path, spec.size_hw, annotation, entry["group"]), entry
+    return _Drawn(record, entry)
 
 
-def _index(
-    seed: int, counts: dict[str, dict[str, int]], fonts: Fonts, entries: dict[str, dict[str, Any]]
-) -> dict[str, Any]:
-    families = [*fonts.latin, *fonts.chinese]
-    return {
+def _index_text(seed: int, fonts: Fonts, drawn: dict[str, list[_Drawn]]) -> str:
+    """`dataset.yml` with the keys that `prepare` writes; one line an image (JSON is valid YAML)."""
+    files = [family.regular.name for family in (*fonts.latin, *fonts.chinese)]
+    header = {
         "task": "text_detection",
         "classes": ["text"],
-        "counts": counts,
-        "split": {"rule": "every image is a group of its own", "seed": seed},
-        "origin": {"synthesis": "invoices", "seed": seed, "fonts": [family.regular.name for family in families]},
-        "faults": [],
-        "images": entries,
+        "source": {"format": "synthetic invoices", "seed": seed, "fonts": files},
+        "split": {
+            "rule": "drawn apart, every image a group of its own",
+            "groups": {split: len(images) for split, images in drawn.items()},
+        },
+        "counts": {split: _counts(images) for split, images in drawn.items()},
+        "faults": {},
+    }
+    entries = [image for images in drawn.values() for image in images]
+    lines = [f"  {json.dumps(image.record.path)}: {json.dumps(image.entry)}\n" for image in entries]
+    return yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=120) + "images:\n" + "".join(lines)
+
+
+def _counts(images: Sequence[_Drawn]) -> dict[str, int]:
+    regions = [region for image in images for region in image.record.annotation.regions]
+    return {
+        "images": len(images),
+        "regions": len(regions),
+        "ignored": sum(region.is_ignored for region in regions),
+        "text_free": sum(not image.record.annotation.regions for image in images),
     }

@@ -151,7 +151,7 @@ def write_items(rng: np.random.Generator, words: Language, num_rows: int) -> Ite
     tax = round(net * words.tax_rate)
     sums = [amount_text(cents, words) for cents in (net, tax, net + tax)]
     sums[2] = f"{words.currency}{sums[2]}" if rng.random() < 0.5 else f"{sums[2]} {words.currency}"
-    return Items(words.columns, tuple(rows), tuple(zip(words.totals, sums)))
+    return Items(words.columns, tuple(rows), tuple(zip(words.totals, sums, strict=True)))
 
 
 def amount_text(cents: int, words: Language) -> str:

@@ -63,6 +63,9 @@ def warp(
         regions: in page pixels.
         homography: 3 x 3, corner origin.
         border: colour beyond the page's edge.
+
+    Returns:
+        The moved page, and its regions in pixels of the frame.
     """
     # cv2 counts from the middle of the first pixel, labels from its corner.
     to_corner = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])

@@ -75,7 +75,7 @@ def test_counts_agree_with_the_pairwise_loop_on_random_pages(crowding: float) ->
     for _ in range(40):
         prediction, annotation = random_page(rng, crowding)
         counts = score_image(prediction, annotation, thresholds)
-        for threshold, matched in zip(thresholds, counts.num_matched):
+        for threshold, matched in zip(thresholds, counts.num_matched, strict=True):
             expected = icdar_loop(prediction, annotation, threshold)
             assert (matched, counts.num_regions, counts.num_predictions) == expected
             seen_matches += matched
@@ -142,7 +142,8 @@ def test_buckets_split_by_longest_side_and_sum_to_the_whole() -> None:
     scorer.update(predicted(), annotation, (1200, 2000))
     scorer.update(predicted(), annotation, (10, 10), bucket="fax")
     metrics = scorer.compute()
-    assert {name: part["recall_50"] for name, part in metrics["by_bucket"].items()} == {"small": 1, "large": 0, "fax": 0}
+    recalls = {name: part["recall_50"] for name, part in metrics["by_bucket"].items()}
+    assert recalls == {"small": 1, "large": 0, "fax": 0}
     assert metrics["recall_50"] == 1 / 3 and metrics["num_images"] == 3
 
 

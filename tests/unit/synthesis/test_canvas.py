@@ -69,7 +69,7 @@ def assert_tight(image: np.ndarray, quad: np.ndarray, margin: float) -> None:
     """Ink comes within a pixel of `margin` of all four sides of a quad, and nowhere further out."""
     rows, columns = np.nonzero((image < 128).all(axis=2))
     middles = np.stack([columns, rows], axis=1) + 0.5
-    for start, end in zip(quad, np.roll(quad, -1, axis=0)):
+    for start, end in zip(quad, np.roll(quad, -1, axis=0), strict=True):
         (dx, dy), length = end - start, np.linalg.norm(end - start)
         inward = ((middles[:, 1] - start[1]) * dx - (middles[:, 0] - start[0]) * dy) / length
         assert margin - 0.5 <= inward.min() <= margin + 1.5

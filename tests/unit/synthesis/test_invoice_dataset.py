@@ -18,7 +18,7 @@ from pipelines.synthesis.invoices import InvoiceSpec, draw_invoice
 SIZE_HW = (256, 256)
 
 
-def write(out: Path, num_train: int = 3, num_val: int = 2, seed: int = 5, **options) -> Path:  # noqa: ANN003
+def write(out: Path, num_train: int = 3, num_val: int = 2, seed: int = 5, **options) -> Path:
     write_invoices(out, num_train=num_train, num_val=num_val, seed=seed, sizes_hw=[SIZE_HW], **options)
     return out
 
@@ -59,14 +59,17 @@ def test_train_and_val_share_no_image(tmp_path: Path) -> None:
 def test_index_tells_size_group_and_hash_of_every_image(tmp_path: Path) -> None:
     root = write(tmp_path / "invoices")
     index = yaml.safe_load((root / "dataset.yml").read_text(encoding="utf-8"))
-    assert index["task"] == "text_detection" and index["counts"]["train"]["images"] == 3
+    regions = [region for record in load_split(root, "train") for region in record.annotation.regions]
+    counts = index["counts"]["train"]
+    assert index["task"] == "text_detection" and counts["images"] == 3
+    assert counts["regions"] == len(regions) and counts["ignored"] == sum(region.is_ignored for region in regions)
     for path, entry in index["images"].items():
         assert entry["sha256"] == digests(root)[path] and tuple(entry["size_hw"]) == SIZE_HW and entry["group"]
 
 
 def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
-    with pytest.raises(DataError, match="expected a new or empty folder"):
+    with pytest.raises(UsageError, match="expected a new or empty folder"):
         write(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -80,8 +83,8 @@ def test_a_failure_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pyte
     def full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pipelines.synthesis.invoice_dataset._index", full_disk)
-    with pytest.raises(OSError, match="No space left"):
+    monkeypatch.setattr("pipelines.synthesis.invoice_dataset._index_text", full_disk)
+    with pytest.raises(DataError, match="No space left on device; nothing was left there"):
         write(tmp_path / "invoices")
     assert list(tmp_path.iterdir()) == []
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.synthesis.invoice_words import CHINESE, ENGLISH, GERMAN, Language, amount_text, write_content, write_items
+from pipelines.synthesis.invoice_words import (
+    CHINESE,
+    ENGLISH,
+    GERMAN,
+    Language,
+    amount_text,
+    write_content,
+    write_items,
+)
 
 
 def cents_of(amount: str, words: Language) -> int:
