@@ -214,12 +214,14 @@ def _memory(facts: Facts) -> Finding:
 def _shared_memory(facts: Facts) -> Iterator[Finding]:
     if facts.shm_bytes is None:
         return
-    value = _gib(facts.shm_bytes)
-    if facts.shm_bytes < _LEAST_SHM_BYTES:
-        why = "loader workers pass images through it and die of a bus error when it is full"
-        yield Finding("/dev/shm", value, "warn", f"{why}; docker run --shm-size=2g, or batching.workers=0")
+    is_small = facts.shm_bytes < _LEAST_SHM_BYTES
+    if is_small and len(facts.gpus) > 1:
+        advice = "several cards exchange gradients through it and stop when it is full; docker run --shm-size=2g"
+        yield Finding("/dev/shm", _gib(facts.shm_bytes), "warn", advice)
     else:
-        yield Finding("/dev/shm", value)
+        yield Finding(
+            "/dev/shm", _gib(facts.shm_bytes), "ok", "small, but loader workers use pipes" if is_small else ""
+        )
 
 
 def _open_files(facts: Facts) -> Iterator[Finding]:

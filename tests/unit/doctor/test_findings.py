@@ -169,9 +169,11 @@ def test_the_container_limit_counts_not_the_host_memory() -> None:
     assert found(replace(SOUND, memory_limit_bytes=64 * GIB), "memory") == found(SOUND, "memory")
 
 
-def test_dockers_default_shared_memory_is_warned_about() -> None:
-    finding = found(replace(SOUND, shm_bytes=64 * 2**20), "/dev/shm")
-    assert finding.verdict == "warn" and "--shm-size" in finding.advice
+def test_dockers_default_shared_memory_matters_to_several_cards_only() -> None:
+    docker = 64 * 2**20
+    one, two = (replace(SOUND_T4, gpus=(T4,) * count, shm_bytes=docker) for count in (1, 2))
+    assert found(one, "/dev/shm").verdict == "ok"
+    assert found(two, "/dev/shm").verdict == "warn" and "--shm-size" in found(two, "/dev/shm").advice
 
 
 @pytest.mark.parametrize(("limit", "verdict"), [(256, "warn"), (1024, "ok"), (-1, "ok")])
