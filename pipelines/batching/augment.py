@@ -93,10 +93,11 @@ class Augmentation:
         fitting = math.sqrt(self.page_max_pixels / (sides[0] * sides[1]))
         if fitting < self.scale_jitter[0]:
             return None
-        scale = min(jitter, fitting)
-        step = math.floor if scale == fitting else round  # rounding up would leave the budget
-        height, width = (max(step(side * scale / STRIDE_PX), 1) * STRIDE_PX for side in sides)
-        return height, width
+        scaled = [side * min(jitter, fitting) / STRIDE_PX for side in sides]
+        strides = [max(round(side), 1) for side in scaled]
+        if math.prod(strides) * STRIDE_PX**2 > self.page_max_pixels:
+            strides = [max(math.floor(side), 1) for side in scaled]
+        return strides[0] * STRIDE_PX, strides[1] * STRIDE_PX
 
     def _anchor(
         self, annotation: TextAnnotation, scale: float, rng: np.random.Generator

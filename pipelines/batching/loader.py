@@ -120,7 +120,7 @@ class WindowLoader:
         choices = self._plan.choices(self._seed, position.epoch, position.window, len(indices))
         return [
             SampleJob(self._records[index], choice, self._seed, position.epoch, int(index))
-            for index, choice in zip(indices, choices)
+            for index, choice in zip(indices, choices, strict=True)
         ]
 
     def _begin(self, jobs: list[SampleJob]) -> Callable[[], list[Sample]]:

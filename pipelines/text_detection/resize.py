@@ -84,9 +84,9 @@ class ResizeRule:
         """
         if self.limit_type != "max" or self.max_side != _DEPLOYED_MAX_SIDE_PX:
             raise UsageError(
-                f"paddleocr reads only the limit side from inference.yml (limit type max, max side "
-                f"{_DEPLOYED_MAX_SIDE_PX}), but the rule has limit type {self.limit_type} and max side {self.max_side}: "
-                f"use limit type max, or pass limit_type and limit_side_len to TextDetection by hand"
+                f"paddleocr reads only the limit side from inference.yml (limit type max, max side"
+                f" {_DEPLOYED_MAX_SIDE_PX}), but the rule has limit type {self.limit_type} and max side"
+                f" {self.max_side}; use limit type max, or pass limit_type and limit_side_len to TextDetection by hand"
             )
         return {"resize_long": self.limit_side}
 

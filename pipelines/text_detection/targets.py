@@ -100,7 +100,6 @@ class TextTargets:
         counts = dict.fromkeys(("num_drawn", "num_ignored", "num_small", "num_dropped"), 0)
         for region in annotation.regions:
             points = _without_repeats(region.points_px.astype(np.float64))
-            shape = None
             if region.is_ignored:
                 outcome = "num_ignored"
             elif not _is_drawable(points):
@@ -108,13 +107,12 @@ class TextTargets:
             elif equivalent_height(points) < self.min_height_px:
                 outcome = "num_small"
             else:
-                shape = self._shape(points)
-                outcome = "num_dropped" if shape is None else "num_drawn"
+                distance = self.offset_px(points)
+                is_drawn = canvas.draw(points, self._kernels(points, distance), distance)
+                outcome = "num_drawn" if is_drawn else "num_dropped"
             counts[outcome] += 1
-            if shape is None:
+            if outcome != "num_drawn":
                 canvas.mask_out(points)
-            else:
-                canvas.draw(points, *shape)
         return DrawnTargets(maps=canvas.maps(), **counts)
 
     def offset_px(self, points: np.ndarray) -> float:
@@ -129,15 +127,9 @@ class TextTargets:
         discriminant = max(b * b - 4 * c * (u + 2) * u * area, 0.0)
         return 2 * u * area / (b + math.sqrt(discriminant))  # the smaller root, without cancellation; fine for c <= 0
 
-    def _shape(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, float] | None:
-        """Kernel, outer edge of the border zone and its width, or None if the kernel vanishes or splits."""
-        distance = self.offset_px(points)
+    def _kernels(self, points: np.ndarray, distance: float) -> list[np.ndarray]:
         is_stepped = self.shrink == "unclip" and not _is_upright(points)
-        kernels = offset_polygon(points, -(distance + _STEP_PX if is_stepped else distance))
-        outers = offset_polygon(points, distance)
-        if len(kernels) != 1 or len(outers) != 1:
-            return None
-        return kernels[0], outers[0], distance
+        return offset_polygon(points, -(distance + _STEP_PX if is_stepped else distance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,18 +153,24 @@ class _Canvas:
         """Let nothing be learnt where the region is; the hull, as the outline may cross itself."""
         _fill(self.shrink_mask, cv2.convexHull(points.astype(np.float32)).reshape(-1, 2), 0)
 
-    def draw(self, points: np.ndarray, kernel: np.ndarray, outer: np.ndarray, distance: float) -> None:
-        _fill(self.shrink_map, kernel, 1)
-        _fill(self.threshold_mask, outer, 1)
+    def draw(self, points: np.ndarray, kernels: list[np.ndarray], distance: float) -> bool:
+        """Draw one region with the width of its border zone; False, and nothing drawn, without a single kernel."""
+        if len(kernels) != 1:
+            return False
+        _fill(self.shrink_map, kernels[0], 1)
+        _fill(self.threshold_mask, points, 1)
         height, width = self.shrink_map.shape
-        x0, y0 = np.maximum(np.floor(outer.min(axis=0)).astype(int), 0)
-        x1, y1 = np.minimum(np.ceil(outer.max(axis=0)).astype(int) + 1, (width, height))
-        if x0 >= x1 or y0 >= y1:
-            return
-        away = _distance_to_outline(points, np.arange(x0, x1), np.arange(y0, y1)) / distance
-        byte = (_LOW_BYTE + _RISE_BYTES * np.maximum(1 - away, 0)).astype(np.uint8)
-        part = self.threshold_map[y0:y1, x0:x1]
-        np.maximum(part, byte, out=part)
+        x0, y0 = np.maximum(np.floor(points.min(axis=0) - distance).astype(int), 0)
+        x1, y1 = np.minimum(np.ceil(points.max(axis=0) + distance).astype(int) + 1, (width, height))
+        if x0 < x1 and y0 < y1:
+            away = _distance_to_outline(points, np.arange(x0, x1), np.arange(y0, y1))
+            self.threshold_mask[y0:y1, x0:x1] |= away <= distance
+            away *= -_RISE_BYTES / distance  # from here on in place: bytes below the outline's
+            np.maximum(away, -_RISE_BYTES, out=away)
+            away += _LOW_BYTE + _RISE_BYTES
+            part = self.threshold_map[y0:y1, x0:x1]
+            np.maximum(part, away.astype(np.uint8), out=part)
+        return True
 
 
 def _fill(target: np.ndarray, outline: np.ndarray, value: int) -> None:

@@ -12,7 +12,7 @@ from pipelines.text_detection.boxes import PostProcess
 
 @pytest.fixture(scope="module")
 def deployed():
-    """paddlex's own text detection module."""
+    """The text detection module of paddlex."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PADDLE_PDX_DISABLE_MODEL_SOURCE_CHECK", "True")
         return pytest.importorskip("paddlex.inference.models.text_detection.processors")
@@ -43,7 +43,7 @@ def test_boxes_equal_the_deployed_ones(deployed, box_type, settings) -> None:
         found = ours(probability_map, source_hw)
         polygons, confidences = theirs([probability_map[None, None]], [np.array([*source_hw, 1.0, 1.0])])
         assert len(found.polygons_px) == len(polygons[0])
-        for one, other in zip(found.polygons_px, polygons[0]):
+        for one, other in zip(found.polygons_px, polygons[0], strict=True):
             assert np.array_equal(one, other)
         np.testing.assert_allclose(found.confidences, confidences[0], rtol=1e-6)
         num_boxes += len(found.confidences)

@@ -11,7 +11,7 @@ from pipelines.text_detection.resize import ResizeRule
 
 @pytest.fixture(scope="module")
 def deployed():
-    """paddlex's own text detection module."""
+    """The text detection module of paddlex."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PADDLE_PDX_DISABLE_MODEL_SOURCE_CHECK", "True")
         return pytest.importorskip("paddlex.inference.models.text_detection.processors")

@@ -88,7 +88,7 @@ def paddleocr_maps(size_hw: tuple[int, int], polygons: list[np.ndarray]) -> dict
         outer = np.array(offset.Execute(distance)[0])
         cv2.fillPoly(mask, [outer], 1)
         away = np.full(size_hw, np.inf)
-        for start, end in zip(polygon, np.roll(polygon, -1, axis=0)):
+        for start, end in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
             ex, ey = (end - start).astype(np.float64)
             t = np.clip(((x - start[0]) * ex + (y - start[1]) * ey) / (ex**2 + ey**2), 0, 1)
             away = np.minimum(away, np.hypot(x - start[0] - t * ex, y - start[1] - t * ey))
@@ -126,7 +126,9 @@ BAD_POLYGONS = {
     "two points and a repeat": [[5, 5], [90, 9], [5, 5]],
     "collinear": [[5, 5], [30, 30], [60, 60], [90, 90]],
     "bow-tie": [[10, 10], [90, 60], [90, 10], [10, 60]],
-    "waist that vanishes first": [[0, 0], [40, 0], [50, 28], [60, 0], [100, 0], [100, 60], [60, 60], [50, 32], [40, 60], [0, 60]],
+    "waist that vanishes first": [
+        [0, 0], [40, 0], [50, 28], [60, 0], [100, 0], [100, 60], [60, 60], [50, 32], [40, 60], [0, 60],
+    ],
     "far outside and tiny": [[-900, -900], [-899, -900], [-899, -899]],
 }  # fmt: skip
 
