@@ -96,7 +96,14 @@ class WindowLoader:
     def windows_from(self, position: Position) -> Iterator[Window]:
         """Windows from a position on, for ever.
 
+        Args:
+            position: the first window.
+
+        Returns:
+            An iterator without end.
+
         Raises:
+            UsageError: an epoch has no such window.
             DataError: a sample can't be made; names the file.
         """
         if position.window >= self.windows_per_epoch:

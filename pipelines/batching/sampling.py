@@ -55,6 +55,12 @@ class SampleMaker:
     def __call__(self, job: SampleJob) -> Sample:
         """Make one sample.
 
+        Args:
+            job: which one.
+
+        Returns:
+            The sample; its source is the record's path.
+
         Raises:
             DataError: it can't be made; names the file, whatever went wrong. No other sample takes its place.
         """

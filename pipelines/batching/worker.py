@@ -49,6 +49,12 @@ class Worker:
     def make(self, job: SampleJob) -> Sample:
         """Have one sample made; blocks.
 
+        Args:
+            job: which one.
+
+        Returns:
+            What the `SampleMaker` made of it.
+
         Raises:
             DataError: the sample can't be made.
             WorkerDied: the process ended before it answered.

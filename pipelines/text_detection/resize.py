@@ -79,6 +79,9 @@ class ResizeRule:
     def to_inference_yml(self) -> dict[str, int]:
         """The `DetResizeForTest` entry of `inference.yml` under which paddleocr applies this very rule.
 
+        Returns:
+            {"resize_long": limit side}.
+
         Raises:
             UsageError: the rule can't be said in that file.
         """
