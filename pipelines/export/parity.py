@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -99,7 +100,7 @@ def compare_predictions(ours: Sequence[TextPrediction], theirs: Sequence[TextPre
         raise ValueError(f"expected as many predictions of both, but got {len(ours)} and {len(theirs)}")
     differences: list[float] = []
     other_count = []
-    for index, (one, other) in enumerate(zip(ours, theirs)):
+    for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
         if len(one.polygons_px) != len(other.polygons_px):
             other_count.append(index)
         for i, j in equal_pairs(one, other):
@@ -114,7 +115,10 @@ def compare_predictions(ours: Sequence[TextPrediction], theirs: Sequence[TextPre
 
 
 def equal_pairs(one: TextPrediction, other: TextPrediction) -> list[tuple[int, int]]:
-    """Indices of polygons with IoU >= `MIN_IOU`; above one half no polygon can have two such partners."""
+    """Indices of polygons with IoU >= `MIN_IOU`, each in one pair at most.
+
+    First come, first paired is enough: at such an IoU a polygon has two partners only if those nearly coincide.
+    """
     if not one.polygons_px or not other.polygons_px:
         return []
     first, second = _extents(one.polygons_px), _extents(other.polygons_px)
@@ -122,12 +126,12 @@ def equal_pairs(one: TextPrediction, other: TextPrediction) -> list[tuple[int, i
     high = np.minimum(first[:, None, 2:], second[None, :, 2:])
     # Only boxes whose frames overlap can be equal: spares nearly all polygon intersections.
     candidates = np.argwhere((high > low).all(axis=2))
-    pairs, taken = [], set()
+    partner_of: dict[int, int] = {}
     for i, j in candidates.tolist():
-        if j not in taken and _iou(one.polygons_px[i], other.polygons_px[j]) >= MIN_IOU:
-            pairs.append((i, j))
-            taken.add(j)
-    return pairs
+        is_free = i not in partner_of and j not in partner_of.values()
+        if is_free and _iou(one.polygons_px[i], other.polygons_px[j]) >= MIN_IOU:
+            partner_of[i] = j
+    return list(partner_of.items())
 
 
 def _iou(first: np.ndarray, second: np.ndarray) -> float:
@@ -142,6 +146,6 @@ def _extents(polygons: Sequence[np.ndarray]) -> np.ndarray:
     return np.array([[*polygon.min(axis=0), *polygon.max(axis=0)] for polygon in polygons], np.float64)
 
 
-def _prediction(result: dict[str, object]) -> TextPrediction:
+def _prediction(result: Mapping[str, Any]) -> TextPrediction:
     polygons = tuple(np.asarray(polygon, np.float32).reshape(-1, 2) for polygon in result["dt_polys"])
     return TextPrediction(polygons, np.asarray(result["dt_scores"], np.float32).reshape(-1))

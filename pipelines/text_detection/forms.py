@@ -88,7 +88,7 @@ def _fused_convolution(layer: nn.Layer) -> nn.Conv2D:
     )
     dtype = template.weight.dtype
     convolution.to(dtype=dtype)
-    for parameter, value in zip((convolution.weight, convolution.bias), _summed_branches(layer)):
+    for parameter, value in zip((convolution.weight, convolution.bias), _summed_branches(layer), strict=True):
         parameter.set_value(paddle.to_tensor(value, dtype=dtype))
     return convolution
 

@@ -25,6 +25,7 @@ Form = Literal["fused", "branch"]
 
 BINARIZATION_STEEPNESS = 50.0
 INITIAL_THRESHOLD = 0.3
+_FAINT = 0.005
 
 # As in paddlex's NormalizeImage for these models. The numbers are ImageNet's for R, G, B, but the official
 # models were trained with them on B, G, R (DecodeImage: img_mode BGR), so that is what the weights expect.
@@ -38,10 +39,9 @@ OUTPUT_MULTIPLE_PX = 32
 
 @dataclass(frozen=True)
 class _Architecture:
-    """One paddlex network: its classes, and how many tensors a whole one holds (parameters and statistics)."""
+    """One paddlex network: its class, and how many tensors a whole one holds (parameters and statistics)."""
 
     layer: str
-    config: str
     num_tensors: int
     binarize: str = "head"
 
@@ -49,11 +49,11 @@ class _Architecture:
 _SERVER_BINARIZE = "head.binarize_head"
 ARCHITECTURES = {
     # v4 mobile and v5 mobile are the same network with other weights.
-    "PP-OCRv4_mobile": _Architecture("PPOCRV5MobileDet", "PPOCRV5MobileDetConfig", 892),
-    "PP-OCRv5_mobile": _Architecture("PPOCRV5MobileDet", "PPOCRV5MobileDetConfig", 892),
-    "PP-OCRv5_server": _Architecture("PPOCRV5ServerDet", "PPOCRV5ServerDetConfig", 539, _SERVER_BINARIZE),
-    "PP-OCRv6_small": _Architecture("PPOCRV6SmallDet", "PPOCRV6SmallDetConfig", 271),
-    "PP-OCRv6_medium": _Architecture("PPOCRV6MediumDet", "PPOCRV6MediumDetConfig", 350),
+    "PP-OCRv4_mobile": _Architecture("PPOCRV5MobileDet", 892),
+    "PP-OCRv5_mobile": _Architecture("PPOCRV5MobileDet", 892),
+    "PP-OCRv5_server": _Architecture("PPOCRV5ServerDet", 539, _SERVER_BINARIZE),
+    "PP-OCRv6_small": _Architecture("PPOCRV6SmallDet", 271),
+    "PP-OCRv6_medium": _Architecture("PPOCRV6MediumDet", 350),
 }
 
 _GROUP_PREFIXES = {
@@ -78,16 +78,7 @@ class ThresholdBranch(nn.Layer):
         self.norm_down = nn.BatchNorm2D(hidden)
         self.conv_up = nn.Conv2DTranspose(hidden, hidden, 2, stride=2)
         self.norm_up = nn.BatchNorm2D(hidden)
-        # Small weights and this bias make T about 0.3 everywhere: the threshold the shipped maps are read at.
-        logit = math.log(INITIAL_THRESHOLD / (1.0 - INITIAL_THRESHOLD))
-        self.conv_final = nn.Conv2DTranspose(
-            hidden,
-            1,
-            2,
-            stride=2,
-            weight_attr=paddle.ParamAttr(initializer=nn.initializer.Normal(0.0, 0.01)),
-            bias_attr=paddle.ParamAttr(initializer=nn.initializer.Constant(logit)),
-        )
+        self.conv_final = nn.Conv2DTranspose(hidden, 1, 2, stride=2)
 
     def forward(self, features: paddle.Tensor) -> paddle.Tensor:
         hidden = nn.functional.relu(self.norm_down(self.conv_down(features)))
@@ -95,10 +86,12 @@ class ThresholdBranch(nn.Layer):
         return nn.functional.sigmoid(self.conv_final(hidden))
 
     def start_from(self, binarize: nn.Layer) -> None:
-        """Take over the binarize branch's features; the last layer keeps its own start.
+        """Start as a faint copy of the binarize branch around T = 0.3, the value the maps are read at.
 
         A trained binarize branch already finds text borders, and its BatchNorm statistics fit these features,
-        which matters when statistics are frozen: fresh ones (0, 1) would never become right.
+        which matters when statistics are frozen: fresh ones (0, 1) would never become right. Its last layer is
+        scaled down until T is nearly flat, so B = sigmoid(k (P - T)) starts as the map P, read at 0.3; scaled
+        to nothing, the layers before would get no gradient.
         """
         for ours, theirs in (
             (self.conv_down, binarize.conv_down.convolution),
@@ -107,6 +100,9 @@ class ThresholdBranch(nn.Layer):
             (self.norm_up, binarize.conv_up.norm),
         ):
             ours.set_state_dict(theirs.state_dict())
+        self.conv_final.weight.set_value(binarize.conv_final.weight * _FAINT)
+        logit = math.log(INITIAL_THRESHOLD / (1.0 - INITIAL_THRESHOLD))
+        self.conv_final.bias.set_value(paddle.full_like(self.conv_final.bias, logit))
 
 
 class DBNet(nn.Layer):
@@ -223,12 +219,12 @@ def normalise(images: paddle.Tensor, dtype: str = "float32") -> paddle.Tensor:
     Runs where the images are: bytes are a quarter of the floats to copy to a device.
     """
     scale = paddle.to_tensor([SCALE / std for std in STD_BGR], dtype=dtype)
-    shift = paddle.to_tensor([-mean / std for mean, std in zip(MEAN_BGR, STD_BGR)], dtype=dtype)
+    shift = paddle.to_tensor([-mean / std for mean, std in zip(MEAN_BGR, STD_BGR, strict=True)], dtype=dtype)
     return (images.astype(dtype) * scale + shift).transpose([0, 3, 1, 2])
 
 
 def _detector(architecture: _Architecture) -> nn.Layer:
-    """paddlex's network, checked to be the one this package was written for."""
+    """The network of paddlex, checked to be the one this package was written for."""
     # Without it the import of paddlex asks model hosts whether they are reachable.
     os.environ.setdefault("PADDLE_PDX_DISABLE_MODEL_SOURCE_CHECK", "True")
     modeling = "paddlex.inference.models.text_detection.modeling"

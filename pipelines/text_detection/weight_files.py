@@ -24,7 +24,7 @@ from pipelines.errors import WeightsError
 Tensors = dict[str, np.ndarray]
 
 # VarType.Type of paddle's framework.proto, for the dtypes a weight can have.
-_DTYPES = {2: np.dtype("int32"), 3: np.dtype("int64"), 4: np.dtype("float16"), 5: np.dtype("float32"), 6: np.dtype("float64")}
+_DTYPES = {2: "int32", 3: "int64", 4: "float16", 5: "float32", 6: "float64"}
 _BFLOAT16 = 22
 
 _ARRAY_CLASSES = {
@@ -53,8 +53,10 @@ def read_tensors(path: Path) -> Tensors:
         if file.suffix == ".safetensors":
             return read_safetensors(file)
         return read_inference_model(file)
-    except (pickle.UnpicklingError, EOFError, ValueError, KeyError, struct.error, OSError) as fault:
-        raise WeightsError(f"{file}: can't be read as weights: {fault}; the file may be cut short or damaged") from fault
+    except (pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError, struct.error, OSError) as fault:
+        raise WeightsError(
+            f"{file}: can't be read as weights: {fault}; the file may be cut short or damaged"
+        ) from fault
 
 
 def read_pdparams(file: Path) -> Tensors:
@@ -83,7 +85,7 @@ def read_inference_model(file: Path) -> Tensors:
     """Tensors of an exported model, by the names of its `.info` file, else by those of its graph."""
     graph = file.with_suffix(".pdmodel")
     names = names_in_pdmodel(graph) if graph.exists() else names_in_pir(file.with_suffix(".json"))
-    tensors = dict(zip(sorted(names), _records(file.read_bytes(), len(names))))
+    tensors = dict(zip(sorted(names), _records(file.read_bytes(), len(names)), strict=True))
     info = file.with_suffix(".pdiparams.info")
     return _by_structured_name(tensors, info) if info.exists() else tensors
 
@@ -93,7 +95,7 @@ def names_in_pdmodel(graph: Path) -> list[str]:
     from paddle.base.proto import framework_pb2
 
     program = framework_pb2.ProgramDesc()
-    program.ParseFromString(graph.read_bytes())
+    _parse(program, graph.read_bytes())
     not_tensors = (framework_pb2.VarType.FEED_MINIBATCH, framework_pb2.VarType.FETCH_LIST)
     return [v.name for v in program.blocks[0].vars if v.persistable and v.type.type not in not_tensors]
 
@@ -122,7 +124,7 @@ def _records(content: bytes, num_expected: int) -> Iterator[np.ndarray]:
         (size,) = struct.unpack_from("<i", content, offset + 4)
         offset += 8
         desc = framework_pb2.VarType.TensorDesc()
-        desc.ParseFromString(content[offset : offset + size])
+        _parse(desc, content[offset : offset + size])
         offset += size
         value, num_bytes = _values(content, offset, desc.data_type, tuple(desc.dims))
         offset += num_bytes
@@ -131,9 +133,18 @@ def _records(content: bytes, num_expected: int) -> Iterator[np.ndarray]:
         raise ValueError(f"{num_expected} tensors end at byte {offset} of {len(content)}: graph and weights differ")
 
 
+def _parse(message: Any, content: bytes) -> None:
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+    try:
+        message.ParseFromString(content)
+    except DecodeError as fault:
+        raise ValueError(f"no valid {type(message).__name__}: {fault}") from fault
+
+
 def _values(content: bytes, offset: int, data_type: int, shape: tuple[int, ...]) -> tuple[np.ndarray, int]:
     """The array that starts at `offset`, and its number of bytes."""
-    stored = np.dtype("uint16") if data_type == _BFLOAT16 else _DTYPES[data_type]
+    stored = np.dtype("uint16" if data_type == _BFLOAT16 else _DTYPES[data_type])
     count = int(np.prod(shape, dtype=np.int64))
     values = np.frombuffer(content, stored, count, offset).reshape(shape)
     if data_type == _BFLOAT16:  # the upper half of a float32

@@ -106,7 +106,7 @@ def load_weights(network: DBNet, source: str, *, sha256: str | None = None, cach
         return table
     if network.form == "branch" and _holds_fused_blocks(named):
         raise WeightsError(
-            f"{source}: these weights are fused, and the branches can't be had back from their sum: set model.form: fused"
+            f"{source}: these weights are fused, and a sum does not give its branches back: set model.form: fused"
         )
     return _fill(network, named, source)
 
@@ -132,7 +132,9 @@ def _fill(network: DBNet, named: Tensors, source: str) -> MatchTable:
     return table
 
 
-def _match(expected: Mapping[str, paddle.Tensor], named: Tensors, fitting: Mapping[str, object], source: str) -> MatchTable:
+def _match(
+    expected: Mapping[str, paddle.Tensor], named: Tensors, fitting: Mapping[str, object], source: str
+) -> MatchTable:
     rows = []
     for part in PARTS:
         names = [name for name in expected if part_of(name) == part]

@@ -1,0 +1,65 @@
+"""Comparing boxes: shares worked out by hand, and a report that fails when it should.
+
+pytest tests/unit/export/test_parity.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipelines.export.parity import compare_predictions, equal_pairs
+from pipelines.records import TextPrediction
+
+
+def _boxes(*corners: tuple[float, float, float, float], confidence: float = 0.9) -> TextPrediction:
+    polygons = tuple(
+        np.array([[left, top], [right, top], [right, bottom], [left, bottom]], np.float32)
+        for left, top, right, bottom in corners
+    )
+    return TextPrediction(polygons, np.full(len(corners), confidence, np.float32))
+
+
+def test_boxes_count_as_equal_from_an_iou_of_99_percent() -> None:
+    # 1000 wide: one pixel shorter is IoU 0.999, eleven shorter 0.989.
+    box = _boxes((0, 0, 1000, 50))
+    assert equal_pairs(box, _boxes((0, 0, 999, 50))) == [(0, 0)]
+    assert equal_pairs(box, _boxes((0, 0, 989, 50))) == []
+
+
+def test_order_does_not_matter_and_each_box_has_one_partner() -> None:
+    first = _boxes((0, 0, 10, 10), (50, 50, 90, 60))
+    assert equal_pairs(first, _boxes((50, 50, 90, 60), (0, 0, 10, 10))) == [(0, 1), (1, 0)]
+    twice = _boxes((0, 0, 10, 10), (0, 0, 10, 10))
+    assert equal_pairs(twice, _boxes((0, 0, 10, 10))) == [(0, 0)]
+    assert equal_pairs(twice, twice) == [(0, 0), (1, 1)]
+
+
+def test_share_is_equal_pairs_over_the_larger_count() -> None:
+    three = _boxes((0, 0, 10, 10), (20, 0, 30, 10), (40, 0, 50, 10), confidence=0.9)
+    two = _boxes((0, 0, 10, 10), (20, 0, 30, 10), confidence=0.8)
+    report = compare_predictions([three, two], [two, two])
+    assert (report.num_ours, report.num_theirs, report.num_equal) == (5, 4, 4)
+    assert report.share == pytest.approx(0.8)
+    assert report.images_with_other_count == (0,)
+    assert report.max_confidence_difference == pytest.approx(0.1)
+    assert not report.ok
+    assert report.render().startswith("paddleocr DIFFERS: 4 boxes with IoU >= 0.99 of 5 ours and 4 theirs (80.0%")
+
+
+def test_blank_pages_agree_and_a_box_on_one_side_only_does_not() -> None:
+    assert compare_predictions([_boxes()], [_boxes()]).ok
+    assert not compare_predictions([_boxes((0, 0, 9, 9))], [_boxes()]).ok
+    assert not compare_predictions([_boxes()], [_boxes((0, 0, 9, 9))]).ok
+
+
+def test_a_shift_of_all_boxes_by_one_pixel_is_seen() -> None:
+    lines = [(10.0, 30.0 * row, 110.0, 30.0 * row + 20) for row in range(20)]
+    shifted = [(left + 1, top, right + 1, bottom) for left, top, right, bottom in lines]
+    assert compare_predictions([_boxes(*lines)], [_boxes(*lines)]).ok
+    assert not compare_predictions([_boxes(*lines)], [_boxes(*shifted)]).ok
+
+
+def test_another_number_of_images_is_refused() -> None:
+    with pytest.raises(ValueError, match="as many predictions of both, but got 1 and 0"):
+        compare_predictions([_boxes()], [])
