@@ -1,1 +1,8 @@
 """A trained network as a model that other programs run, and the proof that they find the same."""
+
+from __future__ import annotations
+
+from pipelines.export.parity import ParityReport, check_in_paddleocr, compare_predictions
+from pipelines.export.text_detector import export_text_detector
+
+__all__ = ["ParityReport", "check_in_paddleocr", "compare_predictions", "export_text_detector"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,10 @@ class ParityReport:
     @property
     def ok(self) -> bool:
         return self.share >= MIN_SHARE
+
+    def to_json(self) -> dict[str, Any]:
+        """The report for `parity.json`: its fields, the share, the bounds and the verdict."""
+        return {**asdict(self), "share": self.share, "min_iou": MIN_IOU, "min_share": MIN_SHARE, "ok": self.ok}
 
     def render(self) -> str:
         """One line for people."""

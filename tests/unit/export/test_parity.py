@@ -44,6 +44,8 @@ def test_share_is_equal_pairs_over_the_larger_count() -> None:
     assert report.images_with_other_count == (0,)
     assert report.max_confidence_difference == pytest.approx(0.1)
     assert not report.ok
+    assert report.to_json()["share"] == pytest.approx(0.8)
+    assert report.to_json()["ok"] is False
     assert report.render().startswith("paddleocr DIFFERS: 4 boxes with IoU >= 0.99 of 5 ours and 4 theirs (80.0%")
 
 
