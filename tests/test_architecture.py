@@ -51,7 +51,7 @@ ALLOWED = {
         f"numpy cv2 shapely pyclipper paddle paddlex {DYNAMIC}",
         lazily="paddle safetensors google",
     ),
-    "defect_detection": allow("task records geometry", "numpy cv2 paddle ppdet", lazily="ppdet"),
+    "defect_detection": allow("task records geometry", "numpy cv2 paddle", lazily="ppdet"),
     "engine": allow("task records", "numpy paddle", lazily="visualdl"),
     "export": allow("task records geometry", "numpy shapely yaml paddle", lazily="paddle paddleocr ppdet paddle2onnx"),
     "doctor": allow(lazily="psutil"),
@@ -229,3 +229,19 @@ def test_gpu_pins_equal_cpu_pins_but_for_the_build_of_paddle() -> None:
 
 def _pins(file: Path) -> list[str]:
     return [line for line in file.read_text().splitlines() if line and not line.startswith("#")]
+
+
+def test_the_documented_import_table_is_the_enforced_one() -> None:
+    text = (PIPELINES.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    documented = {row[0].split(",")[0]: row[1:] for row in rows if len(row) == 4 and row[0].split(",")[0] in ALLOWED}
+    assert documented.keys() == ALLOWED.keys()
+    for part, (parts, packages, lazily) in documented.items():
+        allowance = ALLOWED[part]
+        assert part == "runs" or _words(parts) == allowance.parts, part
+        assert _words(packages) == allowance.packages - {DYNAMIC}, part
+        assert _words(lazily) == allowance.lazy_packages - allowance.packages, part
+
+
+def _words(cell: str) -> set[str]:
+    return {word.split()[0].split(".")[0] for word in cell.split(",") if word.strip()}
