@@ -33,11 +33,20 @@ class RunSection(_Section):
     seed: int = Field(0, ge=0)
 
 
+class SyntheticSection(_Section):
+    """Invoices to draw into `data.root` when it is not there yet."""
+
+    train: Count
+    val: Count
+    seed: int = Field(0, ge=0)
+
+
 class DataSection(_Section):
     """The prepared dataset (`wholebatch prepare`, or any PaddleOCR dataset folder)."""
 
     root: Path
     task: Literal["text_detection"] = "text_detection"
+    synthetic: SyntheticSection | None = None
 
 
 class ModelSection(_Section):
@@ -65,6 +74,8 @@ class BatchingSection(_Section):
     rotation_degrees: float = Field(1.0, ge=0, le=45)
     text_share: Share = 0.9
     repeats: Count = 1
+    repeats_by_bucket: dict[str, Count] = {}
+    page_max_pixels: Count = 1664 * 1280
     workers: int = Field(1, ge=0)
 
 

@@ -14,6 +14,7 @@ from pipelines.engine.schedule import LearningRateSchedule, capped_warmup, scale
 from pipelines.engine.update import ParameterGroup, Updater
 from pipelines.errors import DataError, UsageError
 from pipelines.records import Record
+from pipelines.runs.buckets import bucket_names, bucket_of
 from pipelines.runs.reporter import Reporter
 from pipelines.text_detection.boxes import PostProcess
 from pipelines.text_detection.network import build_network, parameter_groups
@@ -91,20 +92,29 @@ def build_updater(config: Config, task: TextDetection, num_samples: int, reporte
 
 
 def training_records(config: Config, records: Sequence[Record]) -> list[Record]:
-    """The records of one epoch: each image as often as `batching.repeats` says.
+    """The samples of one epoch: each image `batching.repeats` times, times its size bucket's own factor.
 
     Raises:
+        UsageError: a bucket of that name does not exist.
         DataError: they can't fill one effective batch.
     """
-    repeated = list(records) * config.batching.repeats
-    if len(repeated) < config.train.effective_batch:
-        raise DataError(
-            f"train.effective_batch {config.train.effective_batch} can't be reached: {len(records)} training images x"
-            f" batching.repeats {config.batching.repeats} = {len(repeated)} samples an epoch; set"
-            f" batching.repeats to {-(-config.train.effective_batch // max(1, len(records)))} or more, or"
-            f" train.effective_batch to {len(repeated)} or less"
+    edges, factors = config.evaluate.bucket_edges_px, config.batching.repeats_by_bucket
+    unknown = sorted(set(factors) - set(bucket_names(edges)))
+    if unknown:
+        raise UsageError(
+            f"batching.repeats_by_bucket: unknown bucket {unknown[0]!r}; evaluate.bucket_edges_px makes"
+            f" {', '.join(bucket_names(edges))}"
         )
-    return repeated
+    repeats = config.batching.repeats
+    samples = [record for record in records for _ in range(repeats * factors.get(bucket_of(record, edges), 1))]
+    if len(samples) < config.train.effective_batch:
+        raise DataError(
+            f"train.effective_batch {config.train.effective_batch} can't be reached: {len(records)} training images give"
+            f" {len(samples)} samples an epoch; set batching.repeats to"
+            f" {-(-config.train.effective_batch // max(1, len(samples) // repeats))} or more, or"
+            f" train.effective_batch to {len(samples)} or less"
+        )
+    return samples
 
 
 def new_run_folder(config: Config) -> Path:

@@ -12,10 +12,11 @@ import numpy as np
 from pipelines.config import PostProcessSection, TuneSection
 from pipelines.dataset import read_image
 from pipelines.engine.batch_norm import evaluation_mode
-from pipelines.evaluation.text import TextScorer, size_bucket
+from pipelines.evaluation.text import TextScorer
 from pipelines.evaluation.tuning import TuneResult, objective_mean_hmean, tune
 from pipelines.records import Record
 from pipelines.runs.assemble import setting_of
+from pipelines.runs.buckets import bucket_of
 from pipelines.runs.reporter import Reporter
 from pipelines.text_detection.task import TextDetection
 
@@ -101,13 +102,6 @@ def spread_over_buckets(records: Sequence[Record], most: int, edges_px: Sequence
         picks = np.unique(np.linspace(0, len(members) - 1, min(share, len(members))).round().astype(int))
         chosen.extend(members[i] for i in picks)
     return chosen
-
-
-def bucket_of(record: Record, edges_px: Sequence[int]) -> str:
-    """The size bucket's name: "under 2000 px", "2000 px and more" and so on."""
-    edges = list(edges_px)
-    names = [f"under {edges[0]} px", *(f"{edge} px and more" for edge in edges)] if edges else ["all sizes"]
-    return size_bucket(record.size_hw, edges, names)
 
 
 def cells(metrics: Mapping[str, Any]) -> dict[tuple[str, str], float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipelines.batching.loader import Window
 from pipelines.config import Config, PostProcessSection, dump_config
-from pipelines.dataset import load_split
+from pipelines.runs.splits import split_records
 from pipelines.engine.checkpoint import save_checkpoint, save_weights, write_text
 from pipelines.engine.loop import Step, run_updates
 from pipelines.engine.run_log import RunLog, reset_peak
@@ -29,8 +29,8 @@ def train(config: Config, reporter: Reporter) -> Path:
         UsageError: the run folder exists, or the configuration asks for the impossible.
         DataError: the dataset can't be trained on.
     """
-    train_records = load_split(config.data.root, "train")
-    val_records = load_split(config.data.root, "val")
+    train_records = split_records(config.data, "train", reporter)
+    val_records = split_records(config.data, "val", reporter)
     samples = training_records(config, train_records)
     task = build_task(config, setting_of(config.evaluate.setting), reporter)
     folder = new_run_folder(config)
@@ -74,7 +74,7 @@ class _Run:
         reset_peak()
         title = f"training {self._config.run.name}"
         with (
-            window_loader(self._config, self._task, samples, self._setting) as loader,
+            window_loader(self._config, samples, self._setting) as loader,
             self._reporter.progress(num_updates, title) as bar,
         ):
             for step in run_updates(updater, loader, num_updates):

@@ -1,0 +1,175 @@
+"""The command line: options in, exit codes out (0 done, 1 not good enough, 2 wrong usage, 130/143 stopped)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from pipelines.errors import UsageError, WholebatchError
+from pipelines.terminal import Terminal
+
+app = typer.Typer(
+    name="wholebatch",
+    help="Fine-tune text detectors with PaddlePaddle: one update equals the whole batch, on one small card.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+prepare_app = typer.Typer(help="Read, check, repair and split raw data into a dataset.", no_args_is_help=True)
+app.add_typer(prepare_app, name="prepare")
+
+ConfigFile = Annotated[Path, typer.Option("-c", "--config", help="The run's YAML file.")]
+Overrides = Annotated[Optional[list[str]], typer.Option("-o", help="section.key=value, may be repeated.")]
+JsonFile = Annotated[Optional[Path], typer.Option("--json", help="Write the result here, machine-readable.")]
+
+
+@prepare_app.command("text")
+def prepare_text_command(
+    source: Annotated[Path, typer.Argument(help="Folder or label file of the raw data.")],
+    format: Annotated[str, typer.Option("--from", help="sroie, paddleocr or icdar2015.")],
+    out: Annotated[Path, typer.Option("--out", help="New dataset folder.")],
+    val: Annotated[float, typer.Option(help="Share of the images for validation.")] = 0.2,
+    group_by: Annotated[Optional[str], typer.Option(help="What must not straddle splits.")] = None,
+    images: Annotated[Optional[Path], typer.Option(help="Where the images are, if elsewhere.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report only.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Prepare a text detection dataset."""
+    from pipelines.runs.data import prepare_text_dataset
+
+    report = prepare_text_dataset(
+        source, format, out, Terminal(), val_share=val, group_by=group_by, seed=seed, images=images, dry_run=dry_run
+    )
+    _write_json(json_file, report)
+
+
+@app.command()
+def check(
+    dataset: Annotated[Path, typer.Argument(help="Prepared dataset, or a PaddleOCR dataset folder.")],
+    json_file: JsonFile = None,
+) -> None:
+    """Every fault of a dataset in one pass; exit code 1 if it can't be trained on."""
+    from pipelines.runs.data import check
+
+    report = check(dataset, Terminal())
+    _write_json(json_file, report)
+    raise typer.Exit(0 if report["ok"] else 1)
+
+
+@app.command()
+def synthesize(
+    out: Annotated[Path, typer.Option("--out", help="New dataset folder.")],
+    train_images: Annotated[int, typer.Option("--train", help="Training images.")] = 64,
+    val_images: Annotated[int, typer.Option("--val", help="Validation images.")] = 24,
+    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+    font: Annotated[Optional[list[Path]], typer.Option(help="More font files.")] = None,
+) -> None:
+    """Write a dataset of small synthetic invoices with exact labels."""
+    from pipelines.runs.data import synthesize_invoices
+
+    synthesize_invoices(out, Terminal(), num_train=train_images, num_val=val_images, seed=seed, font_paths=font or [])
+
+
+@app.command()
+def train(config: ConfigFile, overrides: Overrides = None) -> None:
+    """Measure the baseline, train, keep the best model; leaves a run folder."""
+    from pipelines.config import load_config
+    from pipelines.runs.train import train
+
+    terminal = Terminal()
+    folder = train(load_config(config, overrides or []), terminal)
+    terminal.note(f"run folder: {folder}")
+
+
+@app.command()
+def evaluate(
+    config: ConfigFile,
+    model: Annotated[Optional[Path], typer.Option(help="Run or exported folder; default: the configured weights.")] = None,
+    split: Annotated[str, typer.Option(help="train or val.")] = "val",
+    overrides: Overrides = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Precision, recall and hmean on a split, by image size."""
+    from pipelines.config import load_config
+    from pipelines.runs.deliver import evaluate
+
+    _write_json(json_file, evaluate(load_config(config, overrides or []), model, split, Terminal()))
+
+
+@app.command()
+def verify(
+    config: ConfigFile,
+    float64: Annotated[bool, typer.Option("--float64", help="Compute in double precision.")] = False,
+    overrides: Overrides = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Accumulated gradient against the whole batch's, on your model and data."""
+    from pipelines.config import load_config
+    from pipelines.runs.verify import verify
+
+    _write_json(json_file, verify(load_config(config, overrides or []), Terminal(), float64=float64))
+
+
+@app.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    out: Annotated[Path, typer.Option("--to", help="Model folder to write.")],
+    json_file: JsonFile = None,
+) -> None:
+    """Export the best model and check it in paddleocr."""
+    from pipelines.runs.deliver import export
+
+    _write_json(json_file, export(run, out, Terminal()))
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="Run or exported folder.")],
+    images: Annotated[list[Path], typer.Argument(help="Image files or folders.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for predictions.json and drawings.")] = Path("predictions"),
+) -> None:
+    """Find text in images: JSON and drawings."""
+    from pipelines.runs.deliver import predict
+
+    predict(model, images, out, Terminal())
+
+
+@app.command()
+def doctor(json_file: JsonFile = None) -> None:
+    """Look at the environment: versions, device, memory, known-bad combinations; exit code 1 if something is bad."""
+    from pipelines.runs.data import examine_environment
+
+    report = examine_environment(Terminal())
+    _write_json(json_file, report)
+    raise typer.Exit(0 if report["ok"] else 1)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; a user's mistake is one message and an exit code, never a traceback."""
+    try:
+        app(args=arguments, standalone_mode=True)
+    except WholebatchError as fault:
+        typer.echo(f"error: {fault}", err=True)
+        sys.exit(fault.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)
+        sys.exit(130)
+
+
+def run_command(name: str) -> None:
+    """Entry of tools/NAME.py: the same command, its name left out."""
+    main([name, *sys.argv[1:]])
+
+
+def _write_json(file: Path | None, content: Any) -> None:
+    if file is None:
+        return
+    try:
+        file.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
+    except OSError as fault:
+        raise UsageError(f"--json {file}: can't be written: {fault.strerror}") from None

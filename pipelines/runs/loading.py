@@ -1,0 +1,34 @@
+"""The loader of a run, from its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipelines.batching.augment import Augmentation
+from pipelines.batching.loader import WindowLoader
+from pipelines.batching.shapes import ShapePlan
+from pipelines.config import Config, PostProcessSection
+from pipelines.records import Record
+from pipelines.runs.assemble import setting_of, targets_of
+
+
+def window_loader(config: Config, records: Sequence[Record], setting: PostProcessSection) -> WindowLoader:
+    """Windows of training samples at the scale and with the targets that belong to `setting`."""
+    batching, parts = config.batching, setting_of(setting)
+    return WindowLoader(
+        records,
+        config.data.root,
+        targets_of(config, parts),
+        Augmentation(
+            evaluation_size=parts.resize.size_hw,
+            scale_jitter=batching.scale_jitter,
+            rotation_degrees=batching.rotation_degrees,
+            text_share=batching.text_share,
+            page_max_pixels=batching.page_max_pixels,
+        ),
+        ShapePlan(tuple(batching.crop_shapes), batching.whole_page_share),
+        seed=config.run.seed,
+        effective_batch=config.train.effective_batch,
+        micro_batch=config.train.micro_batch,
+        workers=batching.workers,
+    )

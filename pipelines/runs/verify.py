@@ -1,0 +1,96 @@
+"""`verify`: on the user's own model and data, how close each method's gradient is to the whole batch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import paddle
+
+from pipelines.config import Config
+from pipelines.runs.splits import split_records
+from pipelines.engine.batch_norm import train_with_frozen_statistics
+from pipelines.engine.equivalence import accumulated_gradient, compare, image_weights, whole_batch_gradient
+from pipelines.errors import DataError
+from pipelines.runs.assemble import build_task, setting_of, training_records
+from pipelines.runs.loading import window_loader
+from pipelines.runs.reporter import Reporter
+
+BOUNDS = {"float32": 1e-4, "float64": 1e-9}
+METHODS = ("exact", "mean")
+_LAYERS_SHOWN = 5
+
+
+def verify(config: Config, reporter: Reporter, *, float64: bool = False) -> dict[str, Any]:
+    """Compare on the first training window.
+
+    Args:
+        config: names the model and the data.
+        reporter: gets the table.
+        float64: compute in double precision, where rounding can't hide a wrong formula.
+
+    Returns:
+        {"exact": {"max_relative_error", …}, "mean": {…}, "image_weight": {"exact": {min, max}, "mean": {min, max}}}.
+
+    Raises:
+        DataError: the exact gradient is farther from the whole batch's than rounding explains.
+    """
+    dtype = "float64" if float64 else "float32"
+    setting = setting_of(config.evaluate.setting)
+    task = build_task(config, setting, reporter)
+    records = training_records(config, split_records(config.data, "train", reporter))
+    with window_loader(config, records, config.evaluate.setting) as loader:
+        window = next(iter(loader)).micro_batches
+    task.network.to(dtype=dtype)
+    train_with_frozen_statistics(task.network)
+    reporter.note(
+        f"one window of {sum(len(mb) for mb in window)} samples in {len(window)} micro-batches of"
+        f" {len({mb.shape_hw for mb in window})} shapes, {dtype}, {paddle.device.get_device()}"
+    )
+    reference = whole_batch_gradient(task, window)
+    result: dict[str, Any] = {"dtype": dtype, "samples": sum(len(mb) for mb in window), "image_weight": {}}
+    per_layer: dict[str, dict[str, float]] = {}
+    for method in METHODS:
+        gradient, _ = accumulated_gradient(task, window, method)
+        difference = compare(gradient, reference)
+        per_layer[method] = difference.per_tensor
+        result[method] = {
+            "max_relative_error": difference.max_relative_error,
+            "relative_error": difference.relative_error,
+            "cosine": difference.cosine,
+            "norm_ratio": difference.norm_ratio,
+        }
+        weights = image_weights(task, window, method)
+        result["image_weight"][method] = {"min": float(np.min(weights)), "max": float(np.max(weights))}
+    _tell(result, per_layer, reporter)
+    if result["exact"]["max_relative_error"] > BOUNDS[dtype]:
+        raise DataError(
+            f"the accumulated gradient is {result['exact']['max_relative_error']:.1e} from the whole batch's, more than"
+            f" {BOUNDS[dtype]:g}, the bound for {dtype}; this is a fault of the program or of the device's arithmetic:"
+            " please report it with this table"
+        )
+    return result
+
+
+def _tell(result: dict[str, Any], per_layer: dict[str, dict[str, float]], reporter: Reporter) -> None:
+    rows = []
+    for method in METHODS:
+        numbers, weight = result[method], result["image_weight"][method]
+        rows.append(
+            [
+                method,
+                f"{numbers['max_relative_error']:.1e}",
+                f"{numbers['relative_error']:.1e}",
+                f"{numbers['cosine']:.6f}",
+                f"{numbers['norm_ratio']:.4f}",
+                f"{weight['min']:.3f} to {weight['max']:.3f}",
+            ]
+        )
+    columns = ("accumulation", "worst tensor", "all tensors", "cosine", "norm ratio", "weight of an image")
+    reporter.table("Gradient of the window against the whole batch's", columns, rows)
+    worst = sorted(per_layer["mean"], key=lambda name: per_layer["mean"][name], reverse=True)[:_LAYERS_SHOWN]
+    reporter.table(
+        "Relative error by tensor, where mean is farthest off",
+        ("tensor", *METHODS),
+        [[name, *(f"{per_layer[method][name]:.1e}" for method in METHODS)] for name in worst],
+    )
