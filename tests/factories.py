@@ -1,4 +1,4 @@
-"""Tiny tasks, windows and drawn images that the tests share.
+"""Tiny tasks, windows and pages of text that the tests share.
 
 `ToyTask` keeps the Task protocol honest: it has nothing to do with detection, and the engine trains it all the same.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import paddle
 
-from pipelines.records import MicroBatch, Sample
+from pipelines.records import MicroBatch, Sample, TextAnnotation, TextRegion
 from pipelines.task import ExactMethod
 
 Statistics = dict[str, paddle.Tensor]
@@ -165,3 +167,91 @@ def split(samples: Sequence[Sample], sizes: Sequence[int]) -> list[MicroBatch]:
 def toy_window(layout: str, **samples: Any) -> list[MicroBatch]:
     """A window cut as `LAYOUTS[layout]` says."""
     return split(toy_samples(sum(LAYOUTS[layout]), **samples), LAYOUTS[layout])
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """An image of text: uint8 BGR (height, width, 3), with the boxes of its lines, float32 (n, 4, 2) in pixels."""
+
+    name: str
+    image: np.ndarray
+    boxes_px: np.ndarray
+
+
+def drawn_page(seed: int, *, size_hw: tuple[int, int] = (480, 480)) -> Page:
+    """A page of printed digits and letters on uneven paper, boxes exact by construction."""
+    rng = np.random.default_rng(seed)
+    image = np.full((*size_hw, 3), 225, np.uint8) - rng.integers(0, 25, (*size_hw, 3), dtype=np.uint8)
+    boxes, top = [], 12
+    while top < size_hw[0] - 40:
+        text = "".join(rng.choice(list("0123456789 TOTALRMSUB.,:-"), rng.integers(6, 22)))
+        scale, left = float(rng.uniform(0.5, 0.8)), int(rng.integers(4, 60))
+        (width, height), below = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, scale, 1)
+        cv2.putText(image, text, (left, top + height), cv2.FONT_HERSHEY_SIMPLEX, scale, (40, 40, 40), 1, cv2.LINE_AA)
+        boxes.append(_corners(left - 2, top - 2, left + width + 2, top + height + below))
+        top += height + below + int(rng.integers(4, 20))
+    return Page(f"drawn_{seed}.png", image, np.array(boxes, np.float32))
+
+
+def receipt_pages(folder: Path, num_pages: int, *, longest_px: int = 1600) -> list[Page]:
+    """The first receipts of the training list that are not scans of thousands of pixels (ICDAR 2019 SROIE layout)."""
+    pages: list[Page] = []
+    for identifier in (folder / "train.txt").read_text().split():
+        image = cv2.imread(str(folder / "img" / f"{identifier}.jpg"))
+        if max(image.shape) > longest_px:
+            continue
+        lines = (folder / "box" / f"{identifier}.csv").read_text(encoding="utf-8", errors="replace").splitlines()
+        boxes = [[float(number) for number in line.split(",")[:8]] for line in lines if line.strip()]
+        pages.append(Page(f"{identifier}.jpg", image, np.array(boxes, np.float32).reshape(-1, 4, 2)))
+        if len(pages) == num_pages:
+            return pages
+    raise ValueError(f"{folder} holds only {len(pages)} receipts up to {longest_px} px, but {num_pages} are needed")
+
+
+def text_crops(
+    pages: Sequence[Page],
+    num_crops: int,
+    targets: Callable[[np.ndarray, TextAnnotation, str], Sample],
+    *,
+    size_hw: tuple[int, int] = (96, 96),
+    seed: int = 0,
+) -> list[Sample]:
+    """Crops around text lines, with their targets, round and round the pages."""
+    rng = np.random.default_rng(seed)
+    samples = []
+    for i in range(num_crops):
+        page = pages[i % len(pages)]
+        limits = np.array(page.image.shape[1::-1]) - size_hw[::-1]
+        middle = page.boxes_px[rng.integers(len(page.boxes_px))].mean(axis=0)
+        x, y = np.clip(middle - np.array(size_hw[::-1]) * rng.uniform(0.2, 0.8, 2), 0, limits).astype(int)
+        regions = tuple(TextRegion(box - (x, y)) for box in page.boxes_px if _meets(box - (x, y), size_hw))
+        crop = np.ascontiguousarray(page.image[y : y + size_hw[0], x : x + size_hw[1]])
+        samples.append(targets(crop, TextAnnotation(regions), f"{page.name} at {x},{y}"))
+    return samples
+
+
+def text_free_crops(
+    num_crops: int,
+    targets: Callable[[np.ndarray, TextAnnotation, str], Sample],
+    *,
+    size_hw: tuple[int, int] = (96, 96),
+    seed: int = 0,
+) -> list[Sample]:
+    """Paper with a few strokes that are no text."""
+    rng = np.random.default_rng(seed)
+    samples = []
+    for i in range(num_crops):
+        image = np.full((*size_hw, 3), 225, np.uint8) - rng.integers(0, 25, (*size_hw, 3), dtype=np.uint8)
+        for _ in range(4):
+            start, end = rng.integers(0, min(size_hw), (2, 2)).tolist()
+            cv2.line(image, start, end, (60, 60, 60), 1, cv2.LINE_AA)
+        samples.append(targets(image, TextAnnotation(), f"text_free_{seed}_{i}.png"))
+    return samples
+
+
+def _corners(left: float, top: float, right: float, bottom: float) -> list[tuple[float, float]]:
+    return [(left, top), (right, top), (right, bottom), (left, bottom)]
+
+
+def _meets(box_px: np.ndarray, size_hw: tuple[int, int]) -> bool:
+    return bool((box_px.max(axis=0) > 0).all() and (box_px.min(axis=0) < size_hw[::-1]).all())

@@ -99,7 +99,7 @@ def weights_after(exact_by: str, windows: list[list[MicroBatch]], method: str) -
     updater = Updater(task, groups, schedule, method=method, weight_decay=0.01, clip_norm=0.5)
     for window in windows:
         updater.run(window)
-    return {name: value.numpy() for name, value in task.network.state_dict().items()}
+    return {name: value.numpy().copy() for name, value in task.network.state_dict().items()}
 
 
 @pytest.mark.parametrize("exact_by", LOSSES)
