@@ -59,10 +59,14 @@ class ModelSection(_Section):
 
 
 class TargetsSection(_Section):
-    """How labels become shrink maps: `unclip` undoes exactly what inference does, `ratio` is PaddleOCR's rule."""
+    """How labels become shrink maps: `unclip` undoes exactly what inference does, `ratio` is PaddleOCR's rule.
+
+    Text lower than `min_height_px`, at the scale that training sees, is neither learnt nor unlearnt.
+    """
 
     shrink: Literal["unclip", "ratio"] = "unclip"
     ratio: Annotated[float, Field(gt=0, lt=1)] = 0.4
+    min_height_px: Positive = 8.0
 
 
 class BatchingSection(_Section):

@@ -30,16 +30,17 @@ def setting_of(section: PostProcessSection) -> Setting:
     """The resize rule and post-processing that a configuration names."""
     return Setting(
         ResizeRule(section.limit_side, section.limit_type),
-        PostProcess(
-            section.binary_threshold, section.box_threshold, section.unclip_ratio, box_type=section.box_type
-        ),
+        PostProcess(section.binary_threshold, section.box_threshold, section.unclip_ratio, box_type=section.box_type),
     )
 
 
 def targets_of(config: Config, setting: Setting) -> TextTargets:
     """Target maps that the setting's post-processing turns back into the labels."""
     return TextTargets(
-        shrink=config.targets.shrink, ratio=config.targets.ratio, unclip_ratio=setting.post_process.unclip_ratio
+        shrink=config.targets.shrink,
+        ratio=config.targets.ratio,
+        unclip_ratio=setting.post_process.unclip_ratio,
+        min_height_px=config.targets.min_height_px,
     )
 
 
@@ -109,8 +110,8 @@ def training_records(config: Config, records: Sequence[Record]) -> list[Record]:
     samples = [record for record in records for _ in range(repeats * factors.get(bucket_of(record, edges), 1))]
     if len(samples) < config.train.effective_batch:
         raise DataError(
-            f"train.effective_batch {config.train.effective_batch} can't be reached: {len(records)} training images give"
-            f" {len(samples)} samples an epoch; set batching.repeats to"
+            f"train.effective_batch {config.train.effective_batch} can't be reached: {len(records)} training images"
+            f" give {len(samples)} samples an epoch; set batching.repeats to"
             f" {-(-config.train.effective_batch // max(1, len(samples) // repeats))} or more, or"
             f" train.effective_batch to {len(samples)} or less"
         )
