@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -23,8 +23,8 @@ prepare_app = typer.Typer(help="Read, check, repair and split raw data into a da
 app.add_typer(prepare_app, name="prepare")
 
 ConfigFile = Annotated[Path, typer.Option("-c", "--config", help="The run's YAML file.")]
-Overrides = Annotated[Optional[list[str]], typer.Option("-o", help="section.key=value, may be repeated.")]
-JsonFile = Annotated[Optional[Path], typer.Option("--json", help="Write the result here, machine-readable.")]
+Overrides = Annotated[list[str] | None, typer.Option("-o", help="section.key=value, may be repeated.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the result here, machine-readable.")]
 
 
 @prepare_app.command("text")
@@ -33,8 +33,8 @@ def prepare_text_command(
     format: Annotated[str, typer.Option("--from", help="sroie, paddleocr or icdar2015.")],
     out: Annotated[Path, typer.Option("--out", help="New dataset folder.")],
     val: Annotated[float, typer.Option(help="Share of the images for validation.")] = 0.2,
-    group_by: Annotated[Optional[str], typer.Option(help="What must not straddle splits.")] = None,
-    images: Annotated[Optional[Path], typer.Option(help="Where the images are, if elsewhere.")] = None,
+    group_by: Annotated[str | None, typer.Option(help="What must not straddle splits.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Where the images are, if elsewhere.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Report only.")] = False,
     json_file: JsonFile = None,
@@ -67,7 +67,7 @@ def synthesize(
     train_images: Annotated[int, typer.Option("--train", help="Training images.")] = 64,
     val_images: Annotated[int, typer.Option("--val", help="Validation images.")] = 24,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
-    font: Annotated[Optional[list[Path]], typer.Option(help="More font files.")] = None,
+    font: Annotated[list[Path] | None, typer.Option(help="More font files.")] = None,
 ) -> None:
     """Write a dataset of small synthetic invoices with exact labels."""
     from pipelines.runs.data import synthesize_invoices
@@ -79,17 +79,17 @@ def synthesize(
 def train(config: ConfigFile, overrides: Overrides = None) -> None:
     """Measure the baseline, train, keep the best model; leaves a run folder."""
     from pipelines.config import load_config
-    from pipelines.runs.train import train
+    from pipelines.runs.train import train as run_training
 
     terminal = Terminal()
-    folder = train(load_config(config, overrides or []), terminal)
+    folder = run_training(load_config(config, overrides or []), terminal)
     terminal.note(f"run folder: {folder}")
 
 
 @app.command()
 def evaluate(
     config: ConfigFile,
-    model: Annotated[Optional[Path], typer.Option(help="Run or exported folder; default: the configured weights.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Run or exported folder; default: the configured weights.")] = None,
     split: Annotated[str, typer.Option(help="train or val.")] = "val",
     overrides: Overrides = None,
     json_file: JsonFile = None,

@@ -32,3 +32,11 @@ class NonFiniteError(WholebatchError):
 
 class ReplayMismatchError(WholebatchError):
     """The two passes of `replay` saw different statistics, so the gradient would be wrong."""
+
+
+class Interrupted(WholebatchError):
+    """The run was asked to stop and has saved what it had; the exit code is the shell's for the signal."""
+
+    def __init__(self, message: str, signal_number: int):
+        super().__init__(message)
+        self.exit_code = 128 + signal_number

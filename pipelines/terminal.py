@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from pipelines.runs.reporter import ProgressBar
 
@@ -25,7 +26,7 @@ class Terminal:
     """A `Reporter` on standard output; warnings go there too, marked."""
 
     def __init__(self, console: Console | None = None):
-        self.console = console or Console(highlight=False, soft_wrap=True)
+        self.console = console or Console(highlight=False, emoji=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
         self.console.print(text, markup=False)
@@ -38,7 +39,7 @@ class Terminal:
         for column in columns:
             table.add_column(column)
         for row in rows:
-            table.add_row(*(str(cell) for cell in row))
+            table.add_row(*(Text(str(cell)) for cell in row))
         self.console.print(table)
 
     @contextmanager

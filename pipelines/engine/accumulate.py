@@ -232,9 +232,7 @@ def _by_rescale(step: _Step, window: list[MicroBatch]) -> Accumulated:
     return accumulated
 
 
-def _one_pass(
-    step: _Step, window: list[MicroBatch], weights_from: Callable[[Statistics], Statistics]
-) -> Accumulated:
+def _one_pass(step: _Step, window: list[MicroBatch], weights_from: Callable[[Statistics], Statistics]) -> Accumulated:
     """Forward and backward of each micro-batch with weights that the first one's names suffice to know."""
     parts: list[Statistics] = []
     finite: list[paddle.Tensor] = []

@@ -46,7 +46,7 @@ class ExponentialMovingAverage:
 
     def restore(self, state: dict[str, object]) -> None:
         _assign(self._averages, state["averages"])  # type: ignore[arg-type]
-        self.num_updates = int(state["num_updates"])  # type: ignore[call-overload]
+        self.num_updates = int(state["num_updates"])
 
 
 @paddle.no_grad()

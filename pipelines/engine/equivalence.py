@@ -44,7 +44,7 @@ def named_parameters(task: Task) -> dict[str, paddle.Tensor]:
 
 
 def whole_batch_gradient(task: Task, window: Sequence[MicroBatch]) -> Gradients:
-    """The reference: all forwards with their graphs kept, the loss once, one backward. Needs the memory of the batch."""
+    """The reference: all forwards with their graphs kept, the loss once, one backward; needs all their memory."""
     parameters = named_parameters(task)
     statistics = [task.statistics(micro_batch) for micro_batch in window]
     totals = {name: paddle.add_n([part[name] for part in statistics]) for name in statistics[0]}
@@ -116,9 +116,7 @@ def singles(micro_batch: MicroBatch) -> list[MicroBatch]:
     ]
 
 
-def _image_weight(
-    statistics: Statistics, true: Statistics, used: Statistics, parameters: list[paddle.Tensor]
-) -> float:
+def _image_weight(statistics: Statistics, true: Statistics, used: Statistics, parameters: list[paddle.Tensor]) -> float:
     g = _gradient_of(_weighted(statistics, true), parameters, retain=True)
     h = _gradient_of(_weighted(statistics, used), parameters, retain=False)
     square = float(g @ g)

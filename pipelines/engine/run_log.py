@@ -70,6 +70,7 @@ def peak_bytes() -> int:
 
 
 def reset_peak() -> None:
+    """Start `peak_bytes` anew from what is allocated now."""
     if paddle.device.get_device().startswith("gpu"):
         paddle.device.cuda.reset_max_memory_allocated()
     else:

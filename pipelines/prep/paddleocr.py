@@ -19,8 +19,9 @@ _SPACED = re.compile(r"^(\S.*?\.(?:jpe?g|png|bmp|tiff?|webp))\s+(\[.*\])\s*$", r
 
 
 def read_paddleocr(source: Path, images: Path | None) -> Iterator[RawImage | Fault]:
-    """Images of a label file, or of the label files in a folder: `train*.txt` with `val*.txt` or `test*.txt`
-    are the split, any others are split later.
+    """Images of a label file, or of the label files in a folder.
+
+    `train*.txt` with `val*.txt` or `test*.txt` are the split, any others are split later.
 
     Raises:
         DataError: no label file, or none of its images found.

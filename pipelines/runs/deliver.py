@@ -21,6 +21,7 @@ from pipelines.runs.assemble import build_task, setting_of
 from pipelines.runs.evaluation import TABLE_COLUMNS, evaluate_records, metrics_row, spread_over_buckets
 from pipelines.runs.reporter import Reporter
 from pipelines.runs.splits import split_records
+from pipelines.text_detection.forms import fuse
 from pipelines.text_detection.task import TextDetection
 
 _CHECKED_IMAGES = 20
@@ -37,10 +38,11 @@ def export(run: Path, out: Path, reporter: Reporter) -> dict[str, Any]:
     description = json.loads((run / "best" / "description.json").read_text(encoding="utf-8"))
     parts = setting_of(setting)
     export_text_detector(
-        task.network,
+        fuse(task.network) if config.model.form == "branch" else task.network,
         out,
         resize=parts.resize.to_inference_yml(),
-        post_process=setting.model_dump(include=set(_POST_PROCESS)) | {"max_candidates": parts.post_process.max_candidates},
+        post_process=setting.model_dump(include=set(_POST_PROCESS))
+        | {"max_candidates": parts.post_process.max_candidates},
         meta={"run": run.name, "started_from": config.model.weights, "update": description["update"]},
         model_name=config.export.model_name,
     )
@@ -56,7 +58,9 @@ def export(run: Path, out: Path, reporter: Reporter) -> dict[str, Any]:
     result = report.to_json()
     write_text(out / "parity.json", json.dumps(result, indent=1))
     if not report.ok:
-        raise DataError(f"{out}: the exported model does not find the same boxes in paddleocr; see {out / 'parity.json'}")
+        raise DataError(
+            f"{out}: the exported model does not find the same boxes in paddleocr; see {out / 'parity.json'}"
+        )
     return result
 
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import signal
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from pipelines.batching.loader import Window
 from pipelines.config import Config, PostProcessSection, dump_config
-from pipelines.runs.splits import split_records
 from pipelines.engine.checkpoint import save_checkpoint, save_weights, write_text
 from pipelines.engine.loop import Step, run_updates
 from pipelines.engine.run_log import RunLog, reset_peak
 from pipelines.engine.update import Updater
+from pipelines.errors import Interrupted
 from pipelines.evaluation.tuning import objective_mean_hmean
 from pipelines.records import Record
 from pipelines.runs.assemble import build_task, build_updater, new_run_folder, setting_of, training_records
 from pipelines.runs.evaluation import TABLE_COLUMNS, cells, evaluate_records, metrics_row, tune_setting
+from pipelines.runs.interruption import stop_request
 from pipelines.runs.loading import window_loader
 from pipelines.runs.reporter import ProgressBar, Reporter
+from pipelines.runs.splits import split_records
 from pipelines.text_detection.task import TextDetection
 
 
@@ -74,14 +78,17 @@ class _Run:
         reset_peak()
         title = f"training {self._config.run.name}"
         with (
+            closing(log),
             window_loader(self._config, samples, self._setting) as loader,
             self._reporter.progress(num_updates, title) as bar,
+            stop_request() as request,
         ):
             for step in run_updates(updater, loader, num_updates):
                 self._record(step, log, bar)
+                if request.signal_number is not None:
+                    self._stop(step, updater, request.signal_number)
                 if not step.report.was_skipped:
                     self._after_update(step, updater, log, is_last=updater.num_updates == num_updates)
-        log.close()
 
     def conclude(self) -> None:
         """Say plainly what training added to the tuned baseline."""
@@ -93,11 +100,13 @@ class _Run:
         )
         if best["update"] == 0:
             self._reporter.warn(
-                "training did not beat the tuned baseline: the best model is the untouched weights at the tuned setting."
-                " More or cleaner labels, a lower train.learning_rate.base or more updates may help"
+                "training did not beat the tuned baseline: the best model is the untouched weights at the tuned"
+                " setting. More or cleaner labels, a lower train.learning_rate.base or more updates may help"
             )
             return
-        lower = [f"{name} {bucket}" for (bucket, name), value in cells(best).items() if value < cells(baseline)[bucket, name]]
+        lower = [
+            f"{name} {bucket}" for (bucket, name), value in cells(best).items() if value < cells(baseline)[bucket, name]
+        ]
         gain = objective_mean_hmean(best) - objective_mean_hmean(baseline)
         self._reporter.note(f"training added {gain:+.3f} to the mean hmean of the tuned baseline")
         if lower:
@@ -118,12 +127,9 @@ class _Run:
         self._reporter.note(f"setting tuned on training images: {describe(result.best)}")
 
     def _after_update(self, step: Step[Window], updater: Updater, log: RunLog, *, is_last: bool) -> None:
-        done, train = updater.num_updates, self._config.train
-        if done % train.checkpoint_every_updates == 0 or is_last:
-            position = {"epoch": step.window.epoch, "window": step.window.index, "seed": self._config.run.seed}
-            save_checkpoint(
-                self._folder / "checkpoints", updater, self._task.network, position, train.keep_checkpoints
-            )
+        done = updater.num_updates
+        if done % self._config.train.checkpoint_every_updates == 0 or is_last:
+            self._save_checkpoint(step, updater)
         if done % self._config.evaluate.every_updates == 0 or is_last:
             with updater.averaged():
                 metrics = self._evaluate(f"evaluation after update {done}")
@@ -133,12 +139,24 @@ class _Run:
                     self._keep_as_best(done, metrics)
             self._save_metrics()
 
+    def _save_checkpoint(self, step: Step[Window], updater: Updater) -> Path:
+        position = {"epoch": step.window.epoch, "window": step.window.index, "seed": self._config.run.seed}
+        folder, keep = self._folder / "checkpoints", self._config.train.keep_checkpoints
+        return save_checkpoint(folder, updater, self._task.network, position, keep)
+
+    def _stop(self, step: Step[Window], updater: Updater, signal_number: int) -> None:
+        saved = self._save_checkpoint(step, updater)
+        raise Interrupted(
+            f"stopped by {signal.Signals(signal_number).name} after update {updater.num_updates}, saved in {saved}; the"
+            f" best model so far is {self._folder / 'best'}",
+            signal_number,
+        )
+
     def _record(self, step: Step[Window], log: RunLog, bar: ProgressBar) -> None:
         line = log.write(step.report, epoch=step.window.epoch, data_seconds=step.data_seconds)
         speed = step.report.samples / (step.report.seconds + step.data_seconds)
-        text = (
-            f"loss {line['loss']:.3f}  lr {line['lr']:.2e}  {speed:.2f} images/s  peak {line['peak_bytes'] / 2**30:.2f} GiB"
-        )
+        peak_gib = line["peak_bytes"] / 2**30
+        text = f"loss {line['loss']:.3f}  lr {line['lr']:.2e}  {speed:.2f} images/s  peak {peak_gib:.2f} GiB"
         if step.report.was_skipped:
             self._reporter.warn(f"an update was skipped: gradients overflowed at loss scale {line['loss_scale']:g}")
         else:
@@ -172,6 +190,7 @@ class _Run:
 
 
 def describe(setting: PostProcessSection) -> str:
+    """The setting in words."""
     return (
         f"limit side {setting.limit_side} ({setting.limit_type}), binary threshold {setting.binary_threshold:g},"
         f" box threshold {setting.box_threshold:g}, unclip ratio {setting.unclip_ratio:g}"

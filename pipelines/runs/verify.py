@@ -8,13 +8,13 @@ import numpy as np
 import paddle
 
 from pipelines.config import Config
-from pipelines.runs.splits import split_records
 from pipelines.engine.batch_norm import train_with_frozen_statistics
 from pipelines.engine.equivalence import accumulated_gradient, compare, image_weights, whole_batch_gradient
 from pipelines.errors import DataError
 from pipelines.runs.assemble import build_task, setting_of, training_records
 from pipelines.runs.loading import window_loader
 from pipelines.runs.reporter import Reporter
+from pipelines.runs.splits import split_records
 
 BOUNDS = {"float32": 1e-4, "float64": 1e-9}
 METHODS = ("exact", "mean")

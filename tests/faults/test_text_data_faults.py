@@ -137,8 +137,7 @@ def test_training_never_starts_from_it_nor_swaps_the_sample(root, name):
     fault, where, reason, _ = FAULTS[name]
     fault(root)
     with pytest.raises(DataError) as caught:
-        for record in load_split(root, "train"):
-            read_image(root / record.path)
+        _read_all(root)
     assert where in str(caught.value) and reason in str(caught.value)
 
 
@@ -245,3 +244,8 @@ def test_a_dataset_may_move_after_prepare(root, tmp_path):
     shutil.rmtree(root)
     (tmp_path / "out").rename(tmp_path / "moved 到")
     assert check_dataset(tmp_path / "moved 到").ok
+
+
+def _read_all(root):
+    for record in load_split(root, "train"):
+        read_image(root / record.path)

@@ -146,7 +146,7 @@ def test_a_message_lists_twenty_faults_and_counts_the_rest(root):
 def test_a_dataset_yml_that_is_none_is_named(root):
     (root / "train.txt").write_text(label_line("images/a.jpg", BOX))
     (root / "dataset.yml").write_text("images: [1, 2]\n")
-    with pytest.raises(DataError, match="dataset.yml.*run prepare again"):
+    with pytest.raises(DataError, match=r"dataset\.yml.*run prepare again"):
         load_split(root, "train")
 
 
@@ -244,9 +244,9 @@ def test_a_foreign_file_with_an_image_name_is_called_what_it_is(tmp_path, conten
 
 
 def test_a_missing_image_is_named(tmp_path):
-    with pytest.raises(DataError, match="missing.jpg"):
+    with pytest.raises(DataError, match=r"missing\.jpg"):
         read_image(tmp_path / "missing.jpg")
-    with pytest.raises(DataError, match="missing.jpg: no such file"):
+    with pytest.raises(DataError, match=r"missing\.jpg: no such file"):
         image_size_hw(tmp_path / "missing.jpg")
 
 
