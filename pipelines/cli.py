@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -151,6 +152,8 @@ def doctor(json_file: JsonFile = None) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; a user's mistake is one message and an exit code, never a traceback."""
+    # paddle looks for a compiler cache on import; nothing is compiled here
+    warnings.filterwarnings("ignore", message="No ccache found")
     try:
         app(args=arguments, standalone_mode=True)
     except WholebatchError as fault:
@@ -173,3 +176,7 @@ def _write_json(file: Path | None, content: Any) -> None:
         file.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
     except OSError as fault:
         raise UsageError(f"--json {file}: can't be written: {fault.strerror}") from None
+
+
+if __name__ == "__main__":
+    main()
