@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import paddle
 
@@ -41,11 +42,11 @@ class ExponentialMovingAverage:
         finally:
             _assign(self._parameters, raw)
 
-    def state(self) -> dict[str, object]:
+    def state(self) -> dict[str, Any]:
         return {"averages": self._averages, "num_updates": self.num_updates}
 
-    def restore(self, state: dict[str, object]) -> None:
-        _assign(self._averages, state["averages"])  # type: ignore[arg-type]
+    def restore(self, state: dict[str, Any]) -> None:
+        _assign(self._averages, state["averages"])
         self.num_updates = int(state["num_updates"])
 
 
