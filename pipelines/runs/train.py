@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from contextlib import closing
 from pathlib import Path
@@ -37,11 +38,17 @@ def train(config: Config, reporter: Reporter) -> Path:
     val_records = split_records(config.data, "val", reporter)
     samples = training_records(config, train_records)
     task = build_task(config, setting_of(config.evaluate.setting), reporter)
+    # before the baseline, whose evaluation takes minutes: what can be refused is refused at once
+    updater, num_updates = build_updater(config, task, len(samples), reporter)
     folder = new_run_folder(config)
     write_text(folder / "config.yml", dump_config(config))
     run = _Run(config, folder, task, val_records, reporter)
-    run.measure_baseline(train_records)
-    run.learn(samples)
+    try:
+        run.measure_baseline(train_records)
+    except BaseException:
+        shutil.rmtree(folder)  # nothing learnt yet, and the same command shall work again
+        raise
+    run.learn(samples, updater, num_updates)
     run.conclude()
     return folder
 
@@ -72,8 +79,7 @@ class _Run:
         self._keep_as_best(0, tuned)
         self._reporter.table("Baseline on val", TABLE_COLUMNS, rows)
 
-    def learn(self, samples: list[Record]) -> None:
-        updater, num_updates = build_updater(self._config, self._task, len(samples), self._reporter)
+    def learn(self, samples: list[Record], updater: Updater, num_updates: int) -> None:
         log = RunLog(self._folder)
         reset_peak()
         title = f"training {self._config.run.name}"
