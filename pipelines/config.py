@@ -56,6 +56,7 @@ class ModelSection(_Section):
     weights: str
     sha256: str | None = None
     form: Literal["fused", "branch"] = "fused"
+    threshold_gradient_to_trunk: bool = True
 
 
 class TargetsSection(_Section):

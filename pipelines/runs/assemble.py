@@ -48,6 +48,7 @@ def build_task(config: Config, setting: Setting, reporter: Reporter, weights: st
     """The network with its weights; tells what matched. `weights` stands in for the configured source."""
     paddle.seed(config.run.seed)
     network = build_network(config.model.network, config.model.form)
+    network.threshold_gradient_to_trunk = config.model.threshold_gradient_to_trunk
     source = weights or config.model.weights
     match = load_weights(network, source, sha256=None if weights else config.model.sha256)
     reporter.note(match.render())
