@@ -135,7 +135,7 @@ def predict(
     out: Annotated[Path, typer.Option("--out", help="Folder for predictions.json and drawings.")] = Path("predictions"),
 ) -> None:
     """Find text in images: JSON and drawings."""
-    from pipelines.runs.deliver import predict
+    from pipelines.runs.predict import predict
 
     predict(model, images, out, Terminal())
 

@@ -156,9 +156,9 @@ class EvaluateSection(_Section):
 
 
 class ExportSection(_Section):
-    """The exported model's name: it must be one that paddleocr knows."""
+    """The exported model's name, one that paddleocr knows; by default the network's."""
 
-    model_name: str = "PP-OCRv4_mobile_det"
+    model_name: str | None = None
 
 
 class Config(_Section):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.export.parity import ParityReport, check_in_paddleocr, compare_predictions
+from pipelines.export.parity import ParityReport, check_in_paddleocr, compare_predictions, paddleocr_detector
 from pipelines.export.text_detector import export_text_detector
 
-__all__ = ["ParityReport", "check_in_paddleocr", "compare_predictions", "export_text_detector"]
+__all__ = ["ParityReport", "check_in_paddleocr", "compare_predictions", "export_text_detector", "paddleocr_detector"]

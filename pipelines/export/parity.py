@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -64,13 +64,15 @@ class ParityReport:
         )
 
 
-def check_in_paddleocr(model_dir: Path, images: Sequence[np.ndarray], *, device: str = "cpu") -> list[TextPrediction]:
-    """What `paddleocr.TextDetection` finds with an exported folder and nothing else: no setting is passed.
+def paddleocr_detector(model_dir: Path, *, device: str = "cpu") -> Callable[[np.ndarray], TextPrediction]:
+    """`paddleocr.TextDetection` on an exported folder and nothing else: no setting is passed.
 
     Args:
         model_dir: an exported model with its `inference.yml`.
-        images: uint8 BGR (height, width, 3), any sizes.
         device: as paddleocr names it, "cpu" or "gpu:0".
+
+    Returns:
+        From an image, uint8 BGR (height, width, 3) of any size, to what paddleocr finds in it.
 
     Raises:
         UsageError: paddleocr is not installed, or the folder holds no model.
@@ -91,7 +93,13 @@ def check_in_paddleocr(model_dir: Path, images: Sequence[np.ndarray], *, device:
     except Exception as fault:
         raise DataError(f"{model_dir}: paddleocr can't load it as {model_name}: {fault}") from fault
     # One image a call: a batch would be padded or refused when sizes differ.
-    return [_prediction(next(iter(detector.predict(image)))) for image in images]
+    return lambda image: _prediction(next(iter(detector.predict(image))))
+
+
+def check_in_paddleocr(model_dir: Path, images: Sequence[np.ndarray], *, device: str = "cpu") -> list[TextPrediction]:
+    """What `paddleocr_detector` finds in each image."""
+    detect = paddleocr_detector(model_dir, device=device)
+    return [detect(image) for image in images]
 
 
 def compare_predictions(ours: Sequence[TextPrediction], theirs: Sequence[TextPrediction]) -> ParityReport:

@@ -1,0 +1,124 @@
+"""The page's HTML, as a Jinja template: in a module, so that every installation has it."""
+
+TEMPLATE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{{ name }}: report</title>
+<style>
+  body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1120px; margin: 2rem auto;
+         padding: 0 1rem; }
+  h1 { font-size: 1.5rem; margin-bottom: .5rem; }
+  h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid #ddd; padding-bottom: .2rem; }
+  .verdict { padding: .7rem 1rem; border-left: 5px solid; background: #f6f6f6; }
+  .verdict.won { border-color: #009e73; }
+  .verdict.not-won { border-color: #d55e00; }
+  .verdict p { margin: .2rem 0; }
+  .verdict p:first-child { font-weight: 600; font-size: 1.05rem; }
+  .wide { overflow-x: auto; }
+  table { border-collapse: collapse; }
+  th, td { padding: .25rem .8rem .25rem 0; text-align: left; vertical-align: top; }
+  th { font-weight: 600; border-bottom: 1px solid #bbb; }
+  table.numbers td { font-variant-numeric: tabular-nums; }
+  table.numbers tr.bucket td { border-top: 1px solid #ddd; }
+  td.difference { font-weight: 600; }
+  td.up { color: #00704f; }
+  td.down { color: #b34700; }
+  .facts td:first-child { color: #666; white-space: nowrap; }
+  .curves img { max-width: 100%; }
+  .pair { display: flex; gap: 16px; flex-wrap: wrap; margin: 0 0 1.4rem; }
+  figure { margin: 0; max-width: 520px; flex: 1 1 320px; }
+  figure img { width: 100%; border: 1px solid #ddd; }
+  figcaption, .note { color: #555; font-size: .9rem; }
+  .key { font-weight: 600; }
+</style>
+</head>
+<body>
+{% macro table(columns, rows, style="numbers") %}
+<div class="wide"><table class="{{ style }}">
+  {% if columns %}
+  <tr>{% for column in columns %}<th>{{ column }}</th>{% endfor %}</tr>
+  {% endif %}
+  {% for row in rows %}
+  <tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+  {% endfor %}
+</table></div>
+{% endmacro %}
+<h1>{{ name }}</h1>
+<div class="verdict {{ 'won' if has_won else 'not-won' }}">
+  <p>{{ verdict }}</p>
+  {% for remark in remarks %}
+  <p>{{ remark }}</p>
+  {% endfor %}
+</div>
+
+<h2>Result on val</h2>
+<div class="wide"><table class="numbers">
+  <tr>{% for column in result_columns %}<th>{{ column }}</th>{% endfor %}</tr>
+  {% for row in result_rows %}
+  <tr{% if row[0] %} class="bucket"{% endif %}>
+    {%- for cell in row -%}
+    {%- if loop.index0 == 6 -%}
+    <td class="difference {{ 'up' if cell.startswith('+') and cell != '+0.000' else 'down' if cell.startswith('−') }}">
+      {{- cell }}</td>
+    {%- else -%}
+    <td>{{ cell }}</td>
+    {%- endif -%}
+    {%- endfor -%}
+  </tr>
+  {% endfor %}
+</table></div>
+<p class="note">hmean is the harmonic mean of precision and recall of boxes that overlap a label by more than the IoU;
+ignore regions cost and earn nothing. The mean hmean, by which the best model is chosen, is the mean over sizes and IoUs.
+{% if was_tuned %}The tuned baseline is the untouched weights at the setting below.{% endif %}</p>
+
+<h2>Curves</h2>
+{% if curves %}
+<div class="curves">{% for curve in curves %}<img src="{{ curve }}" alt="curve">{% endfor %}</div>
+<p class="note">Dashed: the {{ baseline_name }}{% if was_tuned %}; dotted: as shipped{% endif %}.</p>
+{% else %}
+<p>No update has been logged.</p>
+{% endif %}
+
+<h2>Before and after</h2>
+<p class="note">{{ pictures_note }}</p>
+{% if pictures %}
+<p class="note"><span class="key" style="color: {{ colours.right }}">green</span>: fits a label at IoU .7;
+<span class="key" style="color: {{ colours.wrong }}">orange</span>: fits none;
+<span class="key" style="color: {{ colours.missed }}">blue, dotted</span>: a label without a fitting box;
+<span class="key" style="color: {{ colours.ignored }}">grey</span>: an ignore region (hatched), a box on one.</p>
+{% endif %}
+{% for picture in pictures %}
+<div class="pair">
+  <figure><img src="{{ picture.before }}" alt="before">
+    <figcaption>before: {{ picture.counts_before }}<br>{{ picture.name }}, {{ picture.window }}</figcaption></figure>
+  <figure><img src="{{ picture.after }}" alt="after">
+    <figcaption>after: {{ picture.counts_after }}</figcaption></figure>
+</div>
+{% endfor %}
+
+<h2>What was run</h2>
+{{ table([], facts, "facts") }}
+
+<h2>Time and memory</h2>
+{% if cost %}
+{{ table([], cost, "facts") }}
+{% else %}
+<p>No update has been logged.</p>
+{% endif %}
+
+<h2>Setting</h2>
+<p class="note">One definition for training scale, evaluation and the exported model.</p>
+{{ table(["", "as shipped", "best model"], setting) }}
+{% if tuning %}
+<details><summary>Settings tried on training images with the untouched weights, best first</summary>
+{{ table(tuning_names + ["mean hmean"], tuning) }}
+</details>
+{% endif %}
+
+<h2>Export</h2>
+<p>{{ parity }}</p>
+</body>
+</html>
+"""
