@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -154,6 +155,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command; a user's mistake is one message and an exit code, never a traceback."""
     # paddle looks for a compiler cache on import; nothing is compiled here
     warnings.filterwarnings("ignore", message="No ccache found")
+    os.environ.setdefault("GLOG_minloglevel", "2")  # paddle's C++ notes; errors stay
     try:
         app(args=arguments, standalone_mode=True)
     except WholebatchError as fault:
