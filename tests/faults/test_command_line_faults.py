@@ -217,7 +217,7 @@ def test_prepare_leaves_an_existing_dataset_as_it_is(dataset, wholebatch):
 # what is wrong with the command: options, exit code, what the message has to hold
 USAGE_FAULTS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "unknown key": (
-        ("-o", "train.efective_batch=8"), 2, ("train.efective_batch: unknown key", "did you mean train.effective_batch?")
+        ("-o", "train.efective_batch=8"), 2, ("train.efective_batch: unknown key", "mean train.effective_batch?")
     ),
     "unknown section": (("-o", "trian.updates=8"), 2, ("trian", "unknown key")),
     "a value of the wrong type": (("-o", "train.updates=many"), 2, ("train.updates", "'many'")),
