@@ -190,7 +190,7 @@ def tuning_names(result: RunResult) -> Row:
 def parity_sentence(parity: Mapping[str, Any] | None) -> str:
     """What the check of the exported model in paddleocr showed."""
     if parity is None:
-        return "Not exported yet: wholebatch export writes the model for paddleocr and checks that it finds these boxes."
+        return "Not exported yet: wholebatch export writes the model for paddleocr and checks its boxes."
     verdict = "finds the same boxes" if parity["ok"] else "does NOT find the same boxes"
     return (
         f"The exported model {verdict} in paddleocr: {parity['num_equal']} pairs with IoU of at least"

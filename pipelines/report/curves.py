@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
@@ -14,16 +15,26 @@ from pipelines.report.content import HMEANS, RunResult
 
 # Okabe and Ito's colours: told apart by the colour-blind too.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+_DASHES = ("-", "--", ":", "-.")  # shrink and binary loss run so close that one would hide the other
 # Fixed salt and no date: the same run gives the same bytes.
-_STYLE = {"svg.hashsalt": "wholebatch", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+_STYLE: Any = {"svg.hashsalt": "wholebatch", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 _PANEL_INCHES = (5.2, 2.6)
 
 
-@matplotlib.rc_context(_STYLE)
-def training_curves(log: Sequence[Mapping[str, Any]]) -> list[bytes]:
-    """Loss with its parts, learning rate and gradient norm over updates, an SVG each; none for an empty log.
+@dataclass(frozen=True)
+class Curve:
+    """One figure: its name, the SVG, and whether it has several panels side by side."""
 
-    Skipped updates have no loss and no gradient: they leave a gap.
+    name: str
+    svg: bytes
+    is_wide: bool = False
+
+
+@matplotlib.rc_context(_STYLE)
+def training_curves(log: Sequence[Mapping[str, Any]]) -> list[Curve]:
+    """Loss, its parts, learning rate and gradient norm over updates; none for an empty log.
+
+    Skipped updates are left out: they have no finite loss and no gradient.
     """
     done = [line for line in log if not line["skipped"]]
     if not done:
@@ -31,27 +42,27 @@ def training_curves(log: Sequence[Mapping[str, Any]]) -> list[bytes]:
     parts = [name for name in done[0] if name.startswith("loss_") and name != "loss_scale"]
     updates = [line["update"] for line in done]
 
-    def plot(names: Sequence[str], title: str, *, is_log: bool = False) -> bytes:
+    def plot(names: Sequence[str], title: str) -> Curve:
         figure, (axes,) = _panels(1, title)
-        for name, colour in zip(names, _COLOURS, strict=False):
+        for name, colour, dashes in zip(names, _COLOURS, _DASHES, strict=False):
             values = [float("nan") if line[name] is None else line[name] for line in done]
-            axes.plot(updates, values, color=colour, label=name.removeprefix("loss_"), marker=_marker(updates))
-        if is_log:
-            axes.set_yscale("log")
+            label = name.removeprefix("loss_")
+            axes.plot(updates, values, color=colour, linestyle=dashes, label=label, marker=_marker(updates))
+        axes.set_ylim(bottom=0)
         if len(names) > 1:
-            axes.legend(frameon=False, ncols=2)
-        return _svg(figure)
+            axes.legend(frameon=False, ncols=len(names))
+        return Curve(title, _svg(figure))
 
     return [
         plot(["loss"], "loss"),
-        plot(parts, "parts of the loss, unweighted", is_log=True),
+        plot(parts, "parts of the loss, unweighted"),
         plot(["lr"], "learning rate"),
         plot(["grad_norm"], "gradient norm before clipping"),
     ]
 
 
 @matplotlib.rc_context(_STYLE)
-def hmean_curves(result: RunResult) -> bytes | None:
+def hmean_curves(result: RunResult) -> Curve | None:
     """hmean of every evaluation, a panel a size bucket, with the baseline as lines; None before the first one."""
     evaluations = result.metrics["evaluations"]
     if not evaluations:
@@ -68,8 +79,8 @@ def hmean_curves(result: RunResult) -> bytes | None:
                 shipped = _value(result.metrics["shipped"], bucket, name)
                 axes.axhline(shipped, color=colour, linestyle=":", linewidth=1)
         axes.set_xlim(left=0)
-        axes.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, -0.42))
-    return _svg(figure)
+        axes.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    return Curve("hmean on val", _svg(figure), is_wide=len(buckets) > 1)
 
 
 def _panels(count: int, *titles: str) -> tuple[Figure, list[Axes]]:

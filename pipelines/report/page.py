@@ -45,7 +45,7 @@ def write_report(
 
 def render(result: content.RunResult, changed: Sequence[ChangedImage], pictures_note: str) -> str:
     """The page as HTML."""
-    curves = [image for image in (hmean_curves(result), *training_curves(result.log)) if image is not None]
+    curves = [curve for curve in (hmean_curves(result), *training_curves(result.log)) if curve is not None]
     # a file name or a weights address comes from outside: everything is escaped
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(TEMPLATE).render(
@@ -57,7 +57,7 @@ def render(result: content.RunResult, changed: Sequence[ChangedImage], pictures_
         result_rows=content.result_rows(result),
         baseline_name=result.baseline_name,
         was_tuned=result.was_tuned,
-        curves=[_embedded(curve, "svg+xml") for curve in curves],
+        curves=[{"name": c.name, "is_wide": c.is_wide, "image": _embedded(c.svg, "svg+xml")} for c in curves],
         pictures=[_picture(each) for each in changed],
         pictures_note=pictures_note,
         colours={"right": RIGHT, "wrong": WRONG, "missed": MISSED, "ignored": IGNORED},

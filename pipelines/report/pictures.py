@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.collections import PolyCollection
@@ -65,9 +66,9 @@ class ChangedImage:
     after: Findings
 
     @property
-    def change(self) -> int:
-        """Labels whose fate differs."""
-        return int((self.before.is_found != self.after.is_found).sum())
+    def differs(self) -> np.ndarray:
+        """bool (r,): the label is found by one model and missed by the other."""
+        return self.before.is_found != self.after.is_found
 
 
 def window_of_change(changed: ChangedImage) -> Window:
@@ -84,7 +85,7 @@ def window_of_change(changed: ChangedImage) -> Window:
         return 0, 0, width, height
     size_wh = np.minimum((side, side), (width, height))
     centres = np.array([points.mean(axis=0) for points in regions]).reshape(-1, 2)
-    differing = centres[changed.before.is_found != changed.after.is_found]
+    differing = centres[changed.differs]
     candidates = differing if len(differing) else np.array([[width / 2, height / 2]])
     # moved into the image, then the candidate that holds the most; the first of equals
     starts = np.clip(candidates - size_wh / 2, 0, np.array((width, height)) - size_wh).round().astype(int)
@@ -110,7 +111,7 @@ def draw_findings(changed: ChangedImage, findings: Findings, window: Window) -> 
     return buffer.getvalue()
 
 
-def _layers(annotation: TextAnnotation, findings: Findings) -> Iterable[tuple[Sequence[np.ndarray], dict[str, object]]]:
+def _layers(annotation: TextAnnotation, findings: Findings) -> Iterable[tuple[Sequence[np.ndarray], dict[str, Any]]]:
     """Outlines with their style, the lowest first."""
     boxes = findings.prediction.polygons_px
     labels = [region.points_px for region in annotation.regions if not region.is_ignored]

@@ -26,7 +26,9 @@ TEMPLATE = """<!doctype html>
   td.up { color: #00704f; }
   td.down { color: #b34700; }
   .facts td:first-child { color: #666; white-space: nowrap; }
-  .curves img { max-width: 100%; }
+  .curves { display: flex; flex-wrap: wrap; gap: 8px 1%; }
+  .curves img { width: 49%; min-width: 340px; }
+  .curves img.wide { width: 100%; }
   .pair { display: flex; gap: 16px; flex-wrap: wrap; margin: 0 0 1.4rem; }
   figure { margin: 0; max-width: 520px; flex: 1 1 320px; }
   figure img { width: 100%; border: 1px solid #ddd; }
@@ -70,12 +72,16 @@ TEMPLATE = """<!doctype html>
   {% endfor %}
 </table></div>
 <p class="note">hmean is the harmonic mean of precision and recall of boxes that overlap a label by more than the IoU;
-ignore regions cost and earn nothing. The mean hmean, by which the best model is chosen, is the mean over sizes and IoUs.
-{% if was_tuned %}The tuned baseline is the untouched weights at the setting below.{% endif %}</p>
+ignore regions cost and earn nothing. The mean hmean, by which the best model is chosen, is the mean over
+sizes and IoUs. {% if was_tuned %}The tuned baseline is the untouched weights at the setting below.{% endif %}</p>
 
 <h2>Curves</h2>
 {% if curves %}
-<div class="curves">{% for curve in curves %}<img src="{{ curve }}" alt="curve">{% endfor %}</div>
+<div class="curves">
+  {% for curve in curves %}
+  <img src="{{ curve.image }}"{% if curve.is_wide %} class="wide"{% endif %} alt="{{ curve.name }}">
+  {% endfor %}
+</div>
 <p class="note">Dashed: the {{ baseline_name }}{% if was_tuned %}; dotted: as shipped{% endif %}.</p>
 {% else %}
 <p>No update has been logged.</p>
@@ -92,9 +98,9 @@ ignore regions cost and earn nothing. The mean hmean, by which the best model is
 {% for picture in pictures %}
 <div class="pair">
   <figure><img src="{{ picture.before }}" alt="before">
-    <figcaption>before: {{ picture.counts_before }}<br>{{ picture.name }}, {{ picture.window }}</figcaption></figure>
+    <figcaption>before, whole image: {{ picture.counts_before }}<br>{{ picture.name }}, {{ picture.window }}</figcaption></figure>
   <figure><img src="{{ picture.after }}" alt="after">
-    <figcaption>after: {{ picture.counts_after }}</figcaption></figure>
+    <figcaption>after, whole image: {{ picture.counts_after }}</figcaption></figure>
 </div>
 {% endfor %}
 

@@ -38,26 +38,14 @@ def report(run: Path, reporter: Reporter) -> Path:
         UsageError: `run` is no run folder.
     """
     config, result = _read_run(run)
-    note = _what_is_compared(result)
-    changed: list[ChangedImage] = []
-    if note:
-        try:
-            changed = changed_images(run, config, result, reporter)
-        except WholebatchError as fault:
-            reporter.warn(f"the report has no pictures: {fault}")
-            note = f"No pictures: {fault}"
-    file = write_report(
-        run / "report.html",
-        result,
-        changed[:_SHOWN_IMAGES],
-        pictures_note=note or "No pictures: the best model is the untouched weights at the shipped setting.",
-    )
+    changed, note = _pictures(run, config, result, reporter)
+    file = write_report(run / "report.html", result, changed, pictures_note=note)
     reporter.note(f"report: {file}")
     return file
 
 
 def changed_images(run: Path, config: Config, result: RunResult, reporter: Reporter) -> list[ChangedImage]:
-    """A few val images of every size as two models see them, those first where most labels changed their fate."""
+    """A few val images of every size as two models see them, those where most labels changed their fate."""
     edges = config.evaluate.bucket_edges_px
     records = spread_over_buckets(load_split(config.data.root, "val"), _TRIED_IMAGES, edges)
     has_won = result.metrics["best"]["update"] > 0
@@ -76,21 +64,21 @@ def changed_images(run: Path, config: Config, result: RunResult, reporter: Repor
             return found
 
         pairs = list(zip(records, predict(before, None), predict(after, best_weights), strict=True))
-    return _most_changed_first(config.data.root, pairs)
+    return _most_changed(config.data.root, pairs)
 
 
-def _most_changed_first(root: Path, pairs: Sequence[tuple[Record, TextPrediction, TextPrediction]]) -> list[ChangedImage]:
-    changed = [
-        ChangedImage(
-            record.path,
-            read_image(root / record.path),
-            record.annotation,
-            findings(before, record.annotation),
-            findings(after, record.annotation),
-        )
+def _most_changed(root: Path, pairs: Sequence[tuple[Record, TextPrediction, TextPrediction]]) -> list[ChangedImage]:
+    compared = [
+        (record, findings(before, record.annotation), findings(after, record.annotation))
         for record, before, after in pairs
     ]
-    return sorted(changed, key=lambda each: each.change, reverse=True)
+    changes = [int((before.is_found != after.is_found).sum()) for _, before, after in compared]
+    order = sorted(range(len(compared)), key=lambda i: changes[i], reverse=True)
+    # scans are large: only those that are shown are read again
+    return [
+        ChangedImage(record.path, read_image(root / record.path), record.annotation, before, after)
+        for record, before, after in (compared[i] for i in order[:_SHOWN_IMAGES] if changes[i])
+    ]
 
 
 def findings(prediction: TextPrediction, annotation: TextAnnotation, iou: float = _SHOWN_IOU) -> Findings:
@@ -106,6 +94,21 @@ def findings(prediction: TextPrediction, annotation: TextAnnotation, iou: float 
     for region, box in match_greedily(overlap, iou):
         is_found[region] = is_right[box] = True
     return Findings(prediction, is_right, is_ignored, is_found)
+
+
+def _pictures(run: Path, config: Config, result: RunResult, reporter: Reporter) -> tuple[list[ChangedImage], str]:
+    """What to show, and a note on what it is or why there is nothing."""
+    compared = _what_is_compared(result)
+    if not compared:
+        return [], "No pictures: the best model is the untouched weights at the shipped setting."
+    try:
+        changed = changed_images(run, config, result, reporter)
+    except WholebatchError as fault:
+        reporter.warn(f"the report has no pictures: {fault}")
+        return [], f"No pictures: {fault}"
+    if not changed:
+        return [], f"No pictures: not one label changed its fate in the {_TRIED_IMAGES} val images that were tried."
+    return changed, compared
 
 
 def _read_run(run: Path) -> tuple[Config, RunResult]:
