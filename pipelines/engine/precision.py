@@ -48,9 +48,10 @@ def resolve_precision(name: str) -> Precision:
     on_gpu = paddle.device.get_device().startswith("gpu")
     if name == "auto":
         return Precision("fp16", "a GPU computes fp16 fastest") if on_gpu else Precision("fp32", "a CPU gains nothing")
-    if name == "fp16" and not on_gpu:
-        raise UsageError("train.precision fp16 needs a GPU, but the device is a CPU; use fp32 (or bf16 to try)")
-    if name == "bf16" and on_gpu:
+    if name in ("fp16", "bf16") and not on_gpu:
+        # paddle's autocast does nothing on a CPU, so a run would be fp32 under another name
+        raise UsageError(f"train.precision {name} needs a GPU, but the device is a CPU; use fp32 or auto")
+    if name == "bf16":
         capability = paddle.device.cuda.get_device_capability()
         if capability < _BF16_COMPUTE_CAPABILITY:
             # asking the framework is not enough: emulated bf16 answers yes and then runs slower than fp32
