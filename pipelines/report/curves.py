@@ -55,7 +55,7 @@ def training_curves(log: Sequence[Mapping[str, Any]]) -> list[Curve]:
 
     return [
         plot(["loss"], "loss"),
-        plot(parts, "parts of the loss, unweighted"),
+        *([plot(parts, "parts of the loss, before their weights")] if parts else []),
         plot(["lr"], "learning rate"),
         plot(["grad_norm"], "gradient norm before clipping"),
     ]

@@ -107,7 +107,9 @@ def draw_findings(changed: ChangedImage, findings: Findings, window: Window) -> 
     for outlines, style in _layers(changed.annotation, findings):
         axes.add_collection(PolyCollection([np.asarray(points) for points in outlines], **style), autolim=False)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="jpg", dpi=_DPI, pil_kwargs={"quality": 82})
+    figure.savefig(
+        buffer, format="jpg", dpi=_DPI, pil_kwargs={"quality": 82, "subsampling": 0}
+    )  # outlines are thin and coloured
     return buffer.getvalue()
 
 

@@ -98,7 +98,8 @@ sizes and IoUs. {% if was_tuned %}The tuned baseline is the untouched weights at
 {% for picture in pictures %}
 <div class="pair">
   <figure><img src="{{ picture.before }}" alt="before">
-    <figcaption>before, whole image: {{ picture.counts_before }}<br>{{ picture.name }}, {{ picture.window }}</figcaption></figure>
+    <figcaption>before, whole image: {{ picture.counts_before }}
+    <br>{{ picture.name }}, {{ picture.window }}</figcaption></figure>
   <figure><img src="{{ picture.after }}" alt="after">
     <figcaption>after, whole image: {{ picture.counts_after }}</figcaption></figure>
 </div>

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import shapely
 
 from pipelines.config import Config, PostProcessSection, load_config
 from pipelines.dataset import load_split, read_image
@@ -86,9 +85,9 @@ def findings(prediction: TextPrediction, annotation: TextAnnotation, iou: float 
     is_ignored_region = np.array([region.is_ignored for region in annotation.regions], dtype=bool)
     regions = as_geometries([region.points_px for region in annotation.regions])
     boxes = as_geometries(prediction.polygons_px)
-    areas, shared = shapely.area(boxes), intersection_areas(regions, boxes)
+    areas, shared = np.array([box.area for box in boxes]), intersection_areas(regions, boxes)
     is_ignored = (shared[is_ignored_region] > IGNORED_SHARE * areas).any(axis=0)
-    overlap = iou_matrix(shared, shapely.area(regions), areas)[~is_ignored_region]
+    overlap = iou_matrix(shared, np.array([region.area for region in regions]), areas)[~is_ignored_region]
     overlap[:, is_ignored] = 0
     is_found, is_right = np.zeros(len(overlap), bool), np.zeros(len(boxes), bool)
     for region, box in match_greedily(overlap, iou):
