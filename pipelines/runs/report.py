@@ -36,7 +36,7 @@ def report(run: Path, reporter: Reporter) -> Path:
     Raises:
         UsageError: `run` is no run folder.
     """
-    config, result = _read_run(run)
+    config, result = read_run(run)
     changed, note = _pictures(run, config, result, reporter)
     file = write_report(run / "report.html", result, changed, pictures_note=note)
     reporter.note(f"report: {file}")
@@ -110,7 +110,12 @@ def _pictures(run: Path, config: Config, result: RunResult, reporter: Reporter) 
     return changed, compared
 
 
-def _read_run(run: Path) -> tuple[Config, RunResult]:
+def read_run(run: Path) -> tuple[Config, RunResult]:
+    """Configuration and result of a run folder.
+
+    Raises:
+        UsageError: it has no metrics.json.
+    """
     metrics_file = run / "metrics.json"
     if not metrics_file.is_file():
         raise UsageError(f"{run} is no run folder: it has no metrics.json; train leaves one under runs/NAME")
