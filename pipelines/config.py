@@ -19,6 +19,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 Side = Annotated[int, Field(ge=32, multiple_of=32)]
+PageSide = Annotated[int, Field(ge=256)]
 
 
 class _Section(BaseModel):
@@ -34,11 +35,12 @@ class RunSection(_Section):
 
 
 class SyntheticSection(_Section):
-    """Invoices to draw into `data.root` when it is not there yet."""
+    """Invoices to draw into `data.root` when it is not there yet; `sizes` are (height, width) of pages, by turns."""
 
     train: Count
     val: Count
     seed: int = Field(0, ge=0)
+    sizes: list[tuple[PageSide, PageSide]] = Field([(640, 480), (768, 544), (896, 640)], min_length=1)
 
 
 class DataSection(_Section):

@@ -1,0 +1,163 @@
+"""From YAML and overrides to a checked configuration: all faults at once, suggestions, nothing ignored.
+
+Run: pytest tests/unit/test_config.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipelines.config import Config, dump_config, load_config
+from pipelines.errors import UsageError
+
+MINIMAL = """
+run: {name: tiny}
+data: {root: datasets/tiny}
+model: {network: PP-OCRv4_mobile, weights: a.pdparams}
+batching:
+  crop_shapes: [[64, 96]]
+train:
+  updates: 3
+  learning_rate: {base: 0.001}
+"""
+
+
+@pytest.fixture
+def minimal(tmp_path: Path) -> Path:
+    path = tmp_path / "配置 tiny.yml"
+    path.write_text(MINIMAL, encoding="utf-8")
+    return path
+
+
+def message_of(path: Path, *overrides: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        load_config(path, overrides)
+    return str(caught.value)
+
+
+def test_a_minimal_file_is_filled_with_the_documented_defaults(minimal):
+    config = load_config(minimal)
+    assert (config.run.root, config.run.seed) == (Path("runs"), 0)
+    assert (config.train.effective_batch, config.train.micro_batch, config.train.accumulation) == (32, 2, "exact")
+    assert config.model.form == "fused" and config.train.batch_norm == "frozen"
+    assert config.batching.crop_shapes == [(64, 96)]
+
+
+@pytest.mark.parametrize("name", ["smoke", "receipts_ppocrv4_mobile"])
+def test_every_configuration_that_is_shipped_is_sound(name, repository):
+    assert load_config(repository / "configs" / "text_detection" / f"{name}.yml").run.name
+
+
+def test_overrides_are_yaml_values_and_the_last_one_wins(minimal):
+    config = load_config(
+        minimal,
+        ["train.updates=5", "train.updates=7", "batching.crop_shapes=[[32, 64], [64, 32]]", "evaluate.tune=null",
+         "train.learning_rate.base=1e-4", "train.frozen_updates={neck: 2}", "run.name=a=b"],
+    )  # fmt: skip
+    assert config.train.updates == 7
+    assert config.batching.crop_shapes == [(32, 64), (64, 32)]
+    assert config.evaluate.tune is None
+    # YAML 1.1 takes 1e-4 for a text; it must not stay one
+    assert config.train.learning_rate.base == 0.0001
+    assert config.train.frozen_updates == {"neck": 2}
+    assert config.run.name == "a=b"
+
+
+def test_an_override_may_open_a_section_that_the_file_leaves_out(minimal):
+    assert load_config(minimal, ["evaluate.tune.unclip_ratios=[1.2, 1.5]"]).evaluate.tune.unclip_ratios == [1.2, 1.5]
+
+
+def test_all_faults_of_file_and_overrides_come_in_one_message(minimal):
+    minimal.write_text(MINIMAL.replace("run: {name: tiny}", "run: {nam: tiny}").replace("96", "97"), encoding="utf-8")
+    message = message_of(minimal, "train.effective_batch=0", "model.form=melted")
+    assert str(minimal) in message and "5 fault(s)" in message
+    for fault in (
+        "run.name: required, but missing",
+        "run.nam: unknown key; did you mean run.name?",
+        "batching.crop_shapes.0.1",
+        "train.effective_batch",
+        "model.form",
+    ):
+        assert fault in message
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "meant"),
+    [
+        ("train.efective_batch=8", "train.effective_batch"),
+        ("train.learning_rate.bas=1", "train.learning_rate.base"),
+        ("evaluate.setting.unclip=2", "evaluate.setting.unclip_ratio"),
+        ("evaluate.tune.limit_side=[960]", "evaluate.tune.limit_sides"),
+        ("data.synthetic.trian=3", "data.synthetic.train"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_one_that_was_meant(mistyped, meant, minimal):
+    assert f"{mistyped.partition('=')[0]}: unknown key; did you mean {meant}?" in message_of(minimal, mistyped)
+
+
+def test_an_unknown_key_like_no_other_gets_no_suggestion(minimal):
+    assert "zzz: unknown key\n" in message_of(minimal, "zzz=1") + "\n"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "reason"),
+    [
+        (["train.epochs=2"], "either updates or epochs"),
+        (["train.updates=null"], "either updates or epochs"),
+        (["train.micro_batch=64"], "micro_batch 64 is more than effective_batch 32"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused_with_both_names(overrides, reason, minimal):
+    assert reason in message_of(minimal, *overrides)
+
+
+@pytest.mark.parametrize("name", ["a/b", "a\\\\b", ""])
+def test_a_run_name_that_leaves_the_root_is_refused(name, minimal):
+    assert "run.name" in message_of(minimal, f'run.name="{name}"')
+
+
+@pytest.mark.parametrize("override", ["train.updates", "=3", "train.=3", ".updates=3", ""])
+def test_an_override_without_key_and_value_is_refused_with_an_example(override, minimal):
+    assert "section.key=value, for example train.updates=10" in message_of(minimal, override)
+
+
+def test_an_override_that_takes_a_value_for_a_section_is_refused(minimal):
+    assert "'updates' is a value, not a section" in message_of(minimal, "train.updates.first=1")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"run: [", "can't be read as YAML"), (b"", "NoneType"), (b"- 1", "list"), (b"\xff\xfe\x00", "can't be read")],
+)
+def test_a_file_that_is_no_configuration_is_refused_by_name(content, reason, tmp_path):
+    path = tmp_path / "odd.yml"
+    path.write_bytes(content)
+    message = message_of(path)
+    assert str(path) in message and reason in message
+
+
+def test_a_byte_order_mark_does_no_harm(minimal):
+    minimal.write_bytes(b"\xef\xbb\xbf" + minimal.read_bytes())
+    assert load_config(minimal).run.name == "tiny"
+
+
+def test_a_missing_file_points_to_the_ready_ones(tmp_path):
+    assert "ready ones are under configs/" in message_of(tmp_path / "gone.yml")
+
+
+def test_the_configuration_as_run_loads_as_the_same_configuration(minimal, tmp_path):
+    config = load_config(minimal, ["data.root=数据 root", "evaluate.tune.max_images=3"])
+    written = tmp_path / "config.yml"
+    written.write_text(dump_config(config), encoding="utf-8")
+    assert load_config(written) == config
+    # whole: nothing is left to defaults that a later version may change
+    assert set(yaml.safe_load(written.read_text(encoding="utf-8"))) == set(Config.model_fields)
+
+
+def test_a_checked_configuration_cannot_be_changed(minimal):
+    config = load_config(minimal)
+    with pytest.raises(ValueError, match="frozen"):
+        config.train.updates = 9
