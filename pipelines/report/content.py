@@ -134,8 +134,9 @@ def run_facts(result: RunResult) -> list[Row]:
     length = f"{train['updates']} updates" if train["updates"] else f"{train['epochs']} epochs"
     done = max((line["update"] for line in result.log if not line["skipped"]), default=0)
     evaluated = result.metrics["shipped"]
+    detached = "" if model["threshold_gradient_to_trunk"] else "; the threshold branch gives the trunk no gradient"
     return [
-        ["network", f"{model['network']}, {model['form']} form, from {model['weights']}"],
+        ["network", f"{model['network']}, {model['form']} form, from {model['weights']}{detached}"],
         ["dataset", f"{config['data']['root']}; val: {_amounts(evaluated)}"],
         ["effective batch", _batch_arithmetic(train, result.log)],
         ["accumulation", f"{train['accumulation']}, BatchNorm {train['batch_norm']}, {train['precision']} precision"],

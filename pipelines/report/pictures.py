@@ -43,8 +43,10 @@ class Findings:
     is_found: np.ndarray
 
     def counts(self) -> str:
+        """In words, for a caption."""
         num_wrong = int((~self.is_right & ~self.is_ignored).sum())
-        return f"{int(self.is_found.sum())} of {len(self.is_found)} lines found, {num_wrong} boxes fit none"
+        wrong = "1 box fits none" if num_wrong == 1 else f"{num_wrong} boxes fit none"
+        return f"{int(self.is_found.sum())} of {len(self.is_found)} lines found, {wrong}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ TEMPLATE = """<!doctype html>
   th { font-weight: 600; border-bottom: 1px solid #bbb; }
   table.numbers td { font-variant-numeric: tabular-nums; }
   table.numbers tr.bucket td { border-top: 1px solid #ddd; }
+  table.numbers td:first-child { white-space: nowrap; }
   td.difference { font-weight: 600; }
   td.up { color: #00704f; }
   td.down { color: #b34700; }
@@ -93,7 +94,8 @@ sizes and IoUs. {% if was_tuned %}The tuned baseline is the untouched weights at
 <p class="note"><span class="key" style="color: {{ colours.right }}">green</span>: fits a label at IoU .7;
 <span class="key" style="color: {{ colours.wrong }}">orange</span>: fits none;
 <span class="key" style="color: {{ colours.missed }}">blue, dotted</span>: a label without a fitting box;
-<span class="key" style="color: {{ colours.ignored }}">grey</span>: an ignore region (hatched), a box on one.</p>
+<span class="key" style="color: {{ colours.ignored }}">grey</span>: an ignore region (hatched), a box on one.
+These are parts of your images: mind who gets this page.</p>
 {% endif %}
 {% for picture in pictures %}
 <div class="pair">

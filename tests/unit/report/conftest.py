@@ -48,7 +48,12 @@ def log_line(update: int, **more: Any) -> dict[str, Any]:
 CONFIG: dict[str, Any] = {
     "run": {"name": "receipts", "seed": 3},
     "data": {"root": "datasets/receipts"},
-    "model": {"network": "PP-OCRv4_mobile", "form": "fused", "weights": "package:some/model"},
+    "model": {
+        "network": "PP-OCRv4_mobile",
+        "form": "fused",
+        "weights": "package:some/model",
+        "threshold_gradient_to_trunk": True,
+    },
     "train": {
         "effective_batch": 32,
         "micro_batch": 2,

@@ -93,6 +93,14 @@ def test_the_effective_batch_is_told_with_its_arithmetic(won: RunResult) -> None
     assert "16 to 18 micro-batches, of 2 shapes in all" in facts(ragged)["effective batch"]
 
 
+def test_a_detached_threshold_branch_is_told(won: RunResult) -> None:
+    detached = replace(
+        won, config={**won.config, "model": {**won.config["model"], "threshold_gradient_to_trunk": False}}
+    )
+    assert "no gradient" in facts(detached)["network"]
+    assert "no gradient" not in facts(won)["network"]
+
+
 def test_the_learning_rate_is_told_with_its_arithmetic(won: RunResult) -> None:
     assert facts(won)["learning rate"].startswith("0.0005 × 32/16 (linear rule) = 0.001 after warm-up")
 

@@ -77,7 +77,7 @@ def test_a_box_on_an_ignore_region_is_grey_and_a_wrong_one_is_not(changed_image:
     assert shows(drawn, WRONG)
     assert not shows(drawn, RIGHT)
     assert not shows(draw_findings(page, replace(found, is_ignored=np.array([True, True])), (0, 0, 300, 300)), WRONG)
-    assert found.counts() == "0 of 0 lines found, 1 boxes fit none"
+    assert found.counts() == "0 of 0 lines found, 1 box fits none"
 
 
 def test_a_drawing_has_the_same_width_for_any_resolution(changed_image: Make) -> None:

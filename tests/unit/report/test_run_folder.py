@@ -96,4 +96,4 @@ def test_a_page_without_labels_or_boxes_is_judged_too() -> None:
     found = findings(nothing, TextAnnotation(()))
     assert found.counts() == "0 of 0 lines found, 0 boxes fit none"
     false = findings(TextPrediction((square(0, 0),), np.ones(1, np.float32)), TextAnnotation(()))
-    assert false.counts() == "0 of 0 lines found, 1 boxes fit none"
+    assert false.counts() == "0 of 0 lines found, 1 box fits none"
