@@ -142,6 +142,14 @@ def predict(
 
 
 @app.command()
+def report(run: Annotated[Path, typer.Argument(help="Run folder.")]) -> None:
+    """One self-contained HTML page: result, curves, pictures, cost."""
+    from pipelines.runs.report import report
+
+    report(run, Terminal())
+
+
+@app.command()
 def doctor(json_file: JsonFile = None) -> None:
     """Look at the environment: versions, device, memory, known-bad combinations; exit code 1 if something is bad."""
     from pipelines.runs.data import examine_environment

@@ -154,6 +154,7 @@ class EvaluateSection(_Section):
     every_updates: Count = 10
     setting: PostProcessSection = PostProcessSection()
     tune: TuneSection | None = None
+    blend: list[Annotated[float, Field(gt=0, le=1)]] = Field(default=[1.0], min_length=1)
     bucket_edges_px: list[Count] = [2000]
 
 

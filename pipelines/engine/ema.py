@@ -36,21 +36,22 @@ class ExponentialMovingAverage:
     def applied(self) -> Iterator[None]:
         """Inside, the parameters hold the averages; afterwards, bit for bit what they held before."""
         raw = [parameter.detach().clone() for parameter in self._parameters]
-        _assign(self._parameters, self._averages)
+        assign_all(self._parameters, self._averages)
         try:
             yield
         finally:
-            _assign(self._parameters, raw)
+            assign_all(self._parameters, raw)
 
     def state(self) -> dict[str, Any]:
         return {"averages": self._averages, "num_updates": self.num_updates}
 
     def restore(self, state: dict[str, Any]) -> None:
-        _assign(self._averages, state["averages"])
+        assign_all(self._averages, state["averages"])
         self.num_updates = int(state["num_updates"])
 
 
 @paddle.no_grad()
-def _assign(targets: Sequence[paddle.Tensor], values: Sequence[paddle.Tensor]) -> None:
+def assign_all(targets: Sequence[paddle.Tensor], values: Sequence[paddle.Tensor]) -> None:
+    """Copy values into tensors, one by one."""
     for target, value in zip(targets, values, strict=True):
         paddle.assign(value, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class RunLog:
                 self._scalars.add_scalar(tag=f"train/{name}", step=report.update, value=line[name])
         return line
 
-    def metrics(self, update: int, metrics: dict[str, Any]) -> None:
+    def metrics(self, update: int, metrics: Mapping[str, Any]) -> None:
         """Add an evaluation's numbers to the scalars."""
         for name, value in metrics.items():
             if isinstance(value, float):

@@ -9,19 +9,21 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pipelines.batching.loader import Window
+from pipelines.batching.loader import Window, WindowLoader
 from pipelines.config import Config, PostProcessSection, dump_config
+from pipelines.engine.blend import Blend
 from pipelines.engine.checkpoint import save_checkpoint, save_weights, write_text
 from pipelines.engine.loop import Step, run_updates
 from pipelines.engine.run_log import RunLog, reset_peak
 from pipelines.engine.update import Updater
 from pipelines.errors import Interrupted
 from pipelines.evaluation.tuning import objective_mean_hmean
-from pipelines.records import Record
 from pipelines.runs.assemble import build_task, build_updater, new_run_folder, setting_of, training_records
-from pipelines.runs.evaluation import TABLE_COLUMNS, cells, evaluate_records, metrics_row, tune_setting
+from pipelines.runs.evaluation import TABLE_COLUMNS, cells, metrics_row
 from pipelines.runs.interruption import stop_request
+from pipelines.runs.judge import Judge, Verdict
 from pipelines.runs.loading import window_loader
+from pipelines.runs.report import report as write_report
 from pipelines.runs.reporter import ProgressBar, Reporter
 from pipelines.runs.splits import split_records
 from pipelines.text_detection.task import TextDetection
@@ -42,50 +44,49 @@ def train(config: Config, reporter: Reporter) -> Path:
     updater, num_updates = build_updater(config, task, len(samples), reporter)
     folder = new_run_folder(config)
     write_text(folder / "config.yml", dump_config(config))
-    run = _Run(config, folder, task, val_records, reporter)
+    run = _Run(config, folder, task, Judge(config, task, train_records, val_records, reporter), reporter)
     try:
-        run.measure_baseline(train_records)
+        setting = run.measure_baseline()
     except BaseException:
         shutil.rmtree(folder)  # nothing learnt yet, and the same command shall work again
         raise
-    run.learn(samples, updater, num_updates)
+    run.learn(window_loader(config, samples, setting), updater, num_updates)
     run.conclude()
+    write_report(folder, reporter)
     return folder
 
 
 class _Run:
     """What a run has found out so far; `metrics.json` is its mirror."""
 
-    def __init__(
-        self, config: Config, folder: Path, task: TextDetection, val_records: list[Record], reporter: Reporter
-    ):
+    def __init__(self, config: Config, folder: Path, task: TextDetection, judge: Judge, reporter: Reporter):
         self._config, self._folder, self._task, self._reporter = config, folder, task, reporter
-        self._val_records = val_records
-        self._setting = config.evaluate.setting
+        self._judge = judge
+        self._blend = Blend(task.network.parameters())
         self._metrics: dict[str, Any] = {"evaluations": []}
 
-    def measure_baseline(self, train_records: list[Record]) -> None:
+    def measure_baseline(self) -> PostProcessSection:
         """The untouched weights: as shipped, and at the setting tuned on training images, which is to be beaten."""
-        shipped = self._evaluate("baseline as shipped")
-        self._metrics["shipped"] = self._entry(shipped)
-        rows = metrics_row("weights as shipped", shipped)
-        tuned = shipped
-        if self._config.evaluate.tune is not None:
-            self._tune(train_records)
-            if self._setting != self._config.evaluate.setting:
-                tuned = self._evaluate("baseline tuned")
-                rows += metrics_row("same, setting tuned", tuned)
-        self._metrics["baseline"] = self._entry(tuned)
+        shipped = self._judge.as_shipped()
+        tuned = self._judge.baseline(shipped)
+        self._metrics["shipped"] = shipped.entry(0)
+        self._metrics["baseline"] = tuned.entry(0)
+        self._metrics["tuning"] = tuned.tuning
         self._keep_as_best(0, tuned)
+        rows = metrics_row("weights as shipped", shipped.metrics)
+        if tuned.setting != shipped.setting:
+            self._reporter.note(f"setting tuned on training images: {describe(tuned.setting)}")
+            rows += metrics_row("same, setting tuned", tuned.metrics)
         self._reporter.table("Baseline on val", TABLE_COLUMNS, rows)
+        return tuned.setting
 
-    def learn(self, samples: list[Record], updater: Updater, num_updates: int) -> None:
+    def learn(self, loader: WindowLoader, updater: Updater, num_updates: int) -> None:
         log = RunLog(self._folder)
         reset_peak()
         title = f"training {self._config.run.name}"
         with (
             closing(log),
-            window_loader(self._config, samples, self._setting) as loader,
+            loader,
             self._reporter.progress(num_updates, title) as bar,
             stop_request() as request,
         ):
@@ -99,38 +100,21 @@ class _Run:
     def conclude(self) -> None:
         """Say plainly what training added to the tuned baseline."""
         baseline, best = self._metrics["baseline"], self._metrics["best"]
-        self._reporter.table(
-            "Result on val",
-            TABLE_COLUMNS,
-            metrics_row("tuned baseline", baseline) + metrics_row(f"best (update {best['update']})", best),
-        )
+        label = f"best (update {best['update']}, {best['blend']:.0%} of the way)"
+        rows = metrics_row("tuned baseline", baseline) + metrics_row(label, best)
+        self._reporter.table("Result on val", TABLE_COLUMNS, rows)
         if best["update"] == 0:
             self._reporter.warn(
                 "training did not beat the tuned baseline: the best model is the untouched weights at the tuned"
                 " setting. More or cleaner labels, a lower train.learning_rate.base or more updates may help"
             )
             return
-        lower = [
-            f"{name} {bucket}" for (bucket, name), value in cells(best).items() if value < cells(baseline)[bucket, name]
-        ]
         gain = objective_mean_hmean(best) - objective_mean_hmean(baseline)
         self._reporter.note(f"training added {gain:+.3f} to the mean hmean of the tuned baseline")
+        before = cells(baseline)
+        lower = [f"{name} {bucket}" for (bucket, name), value in cells(best).items() if value < before[bucket, name]]
         if lower:
             self._reporter.warn(f"lower than the tuned baseline: {', '.join(lower)}")
-
-    def _tune(self, train_records: list[Record]) -> None:
-        config = self._config
-        assert config.evaluate.tune is not None  # the caller checks
-        result = tune_setting(
-            self._task, config.data.root, train_records, config.evaluate.setting, config.evaluate.tune,
-            config.evaluate.bucket_edges_px, self._reporter,
-        )  # fmt: skip
-        self._setting = result.best
-        self._task.setting = setting_of(result.best)
-        self._metrics["tuning"] = [
-            {"setting": trial.setting.model_dump(), "objective": trial.objective} for trial in result.table
-        ]
-        self._reporter.note(f"setting tuned on training images: {describe(result.best)}")
 
     def _after_update(self, step: Step[Window], updater: Updater, log: RunLog, *, is_last: bool) -> None:
         done = updater.num_updates
@@ -138,11 +122,12 @@ class _Run:
             self._save_checkpoint(step, updater)
         if done % self._config.evaluate.every_updates == 0 or is_last:
             with updater.averaged():
-                metrics = self._evaluate(f"evaluation after update {done}")
-                log.metrics(done, metrics)
-                self._metrics["evaluations"].append({"update": done, **metrics})
-                if objective_mean_hmean(metrics) > objective_mean_hmean(self._metrics["best"]):
-                    self._keep_as_best(done, metrics)
+                verdict = self._judge.trained(self._blend, f"evaluation after update {done}")
+                log.metrics(done, verdict.metrics)
+                self._metrics["evaluations"].append(verdict.entry(done))
+                if verdict.objective > objective_mean_hmean(self._metrics["best"]):
+                    with self._blend.applied(verdict.blend):
+                        self._keep_as_best(done, verdict)
             self._save_metrics()
 
     def _save_checkpoint(self, step: Step[Window], updater: Updater) -> Path:
@@ -168,28 +153,20 @@ class _Run:
         else:
             bar.advance(text)
 
-    def _keep_as_best(self, update: int, metrics: dict[str, Any]) -> None:
-        self._metrics["best"] = {"update": update, **self._entry(metrics)}
+    def _keep_as_best(self, update: int, verdict: Verdict) -> None:
+        self._metrics["best"] = verdict.entry(update)
         model = self._config.model
         description = {
             "network": model.network,
             "form": model.form,
             "started_from": model.weights,
-            "setting": self._setting.model_dump(),
+            "setting": verdict.setting.model_dump(),
+            "blend": verdict.blend,
             "update": update,
-            "metrics": metrics,
+            "metrics": verdict.metrics,
         }
         save_weights(self._folder / "best", self._task.network, description)
         self._save_metrics()
-
-    def _evaluate(self, title: str) -> dict[str, Any]:
-        config = self._config
-        return evaluate_records(
-            self._task, config.data.root, self._val_records, config.evaluate.bucket_edges_px, self._reporter, title
-        )
-
-    def _entry(self, metrics: dict[str, Any]) -> dict[str, Any]:
-        return {**metrics, "setting": self._setting.model_dump()}
 
     def _save_metrics(self) -> None:
         write_text(self._folder / "metrics.json", json.dumps(self._metrics, indent=1))

@@ -1,0 +1,106 @@
+"""What a model is worth on val, at a setting tuned for its weights on training images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.config import Config, PostProcessSection
+from pipelines.engine.blend import Blend
+from pipelines.evaluation.tuning import TuneResult, objective_mean_hmean
+from pipelines.records import Record
+from pipelines.runs.assemble import setting_of
+from pipelines.runs.evaluation import evaluate_records, tune_setting
+from pipelines.runs.reporter import Reporter
+from pipelines.text_detection.task import TextDetection
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Metrics on val with what led to them.
+
+    Attributes:
+        metrics: of `evaluate_records`.
+        setting: at which they were taken.
+        blend: share of the trained weights; the rest are the starting ones.
+        tuning: objective on training images of every setting tried.
+    """
+
+    metrics: Mapping[str, Any]
+    setting: PostProcessSection
+    blend: float = 1.0
+    tuning: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def objective(self) -> float:
+        return objective_mean_hmean(self.metrics)
+
+    def entry(self, update: int) -> dict[str, Any]:
+        """As `metrics.json` holds it."""
+        return {"update": update, **self.metrics, "setting": self.setting.model_dump(), "blend": self.blend}
+
+
+class Judge:
+    """Scores the task's weights as they are when it is asked; the same images and candidates every time."""
+
+    def __init__(
+        self,
+        config: Config,
+        task: TextDetection,
+        train_records: Sequence[Record],
+        val_records: Sequence[Record],
+        reporter: Reporter,
+    ):
+        self._config, self._task, self._reporter = config, task, reporter
+        self._train_records, self._val_records = train_records, val_records
+        self._limit_side: int | None = None
+
+    def as_shipped(self) -> Verdict:
+        """At the configured setting."""
+        setting = self._config.evaluate.setting
+        return Verdict(self._on_val(setting, "baseline as shipped"), setting)
+
+    def baseline(self, shipped: Verdict) -> Verdict:
+        """The same weights at the setting tuned for them; its limit side holds for the rest of the run."""
+        if self._config.evaluate.tune is None:
+            return shipped
+        result = self._tuned()
+        self._limit_side = result.best.limit_side
+        metrics = shipped.metrics if result.best == shipped.setting else self._on_val(result.best, "baseline tuned")
+        return Verdict(metrics, result.best, tuning=_trials(result))
+
+    def trained(self, blend: Blend, title: str) -> Verdict:
+        """Of the configured blends with the starting weights, the one that does best on training images."""
+        evaluate = self._config.evaluate
+        if evaluate.tune is None:
+            return Verdict(self._on_val(evaluate.setting, title), evaluate.setting)
+        results: dict[float, TuneResult[PostProcessSection]] = {}
+        for share in evaluate.blend:
+            with blend.applied(share):
+                results[share] = self._tuned()
+        best = max(results, key=lambda share: max(trial.objective for trial in results[share].table))
+        with blend.applied(best):
+            metrics = self._on_val(results[best].best, title)
+        return Verdict(metrics, results[best].best, best, _trials(results[best]))
+
+    def _tuned(self) -> TuneResult[PostProcessSection]:
+        evaluate = self._config.evaluate
+        assert evaluate.tune is not None  # the callers check
+        shipped, options = evaluate.setting, evaluate.tune
+        if self._limit_side is not None:
+            shipped = shipped.model_copy(update={"limit_side": self._limit_side})
+            options = options.model_copy(update={"limit_sides": [self._limit_side]})
+        root, edges = self._config.data.root, evaluate.bucket_edges_px
+        return tune_setting(self._task, root, self._train_records, shipped, options, edges, self._reporter)
+
+    def _on_val(self, setting: PostProcessSection, title: str) -> dict[str, Any]:
+        config = self._config
+        self._task.setting = setting_of(setting)
+        return evaluate_records(
+            self._task, config.data.root, self._val_records, config.evaluate.bucket_edges_px, self._reporter, title
+        )
+
+
+def _trials(result: TuneResult[PostProcessSection]) -> tuple[dict[str, Any], ...]:
+    return tuple({"setting": trial.setting.model_dump(), "objective": trial.objective} for trial in result.table)
