@@ -34,6 +34,7 @@ def main(overrides: list[str]) -> int:
         ["evaluate", "-c", CONFIG, "--model", RUN, *overrides],
         ["export", RUN, "--to", MODEL],
         ["predict", MODEL, *IMAGES, "--out", PREDICTIONS],
+        ["report", RUN],
     ]
     for command in commands:
         exit_code = run(command)
@@ -75,10 +76,7 @@ def summarize() -> bool:
     for label, key in (("weights as shipped", "shipped"), ("same, setting tuned", "baseline"), ("trained", "best")):
         print(f"{label:32}" + "".join(f"{metrics[key][name]:10.3f}" for name in HMEANS))
     print(f"\n{parity['num_equal']} of {parity['num_theirs']} boxes are the same in paddleocr")
-    print(f"model: {MODEL}\npredictions: {PREDICTIONS}")
-    report = RUN / "report.html"
-    if report.is_file():
-        print(f"report: {report}")
+    print(f"model: {MODEL}\npredictions: {PREDICTIONS}\nreport: {RUN / 'report.html'}")
     is_better = metrics["best"]["update"] > 0
     if not is_better:
         print("training did not beat the tuned baseline, so the model holds the untouched weights")
