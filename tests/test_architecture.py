@@ -70,6 +70,7 @@ WITHOUT_PADDLE = (
     "prep",
     "evaluation",
     "synthesis",
+    "report",
     "config",
     "doctor",
     "text_detection.targets",

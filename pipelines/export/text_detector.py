@@ -22,6 +22,7 @@ import yaml
 from pipelines.errors import UsageError
 
 PROVENANCE_FILE = "wholebatch.yml"
+_DEFAULT_LIMIT_SIDE = 960  # what paddleocr takes where the file names none
 _POST_PROCESS_KEYS = ("binary_threshold", "box_threshold", "unclip_ratio", "max_candidates", "box_type")
 
 
@@ -96,6 +97,20 @@ def inference_description(
             "max_candidates": post_process["max_candidates"],
             "box_type": post_process["box_type"],
         },
+    }
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """What an exported or official folder's inference.yml says about resize and post-processing, in our names."""
+    content = yaml.safe_load((folder / "inference.yml").read_text(encoding="utf-8"))
+    operators = {name: options for entry in content["PreProcess"]["transform_ops"] for name, options in entry.items()}
+    resize, post = operators.get("DetResizeForTest") or {}, content["PostProcess"]
+    return {
+        "limit_side": resize.get("resize_long", _DEFAULT_LIMIT_SIDE),
+        "binary_threshold": post["thresh"],
+        "box_threshold": post["box_thresh"],
+        "unclip_ratio": post["unclip_ratio"],
+        "box_type": post.get("box_type", "quad"),
     }
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from pipelines.config import Config, PostProcessSection, load_config
 from pipelines.engine.batch_norm import evaluation_mode
 from pipelines.errors import UsageError
-from pipelines.export import paddleocr_detector
+from pipelines.export import paddleocr_detector, read_settings
 from pipelines.records import TextPrediction
 from pipelines.runs.assemble import build_task, setting_of
 from pipelines.runs.reporter import Reporter
@@ -60,21 +59,11 @@ def best_model(run: Path, reporter: Reporter) -> BestModel:
     return BestModel(config, setting, task, description)
 
 
-def exported_setting(folder: Path) -> PostProcessSection | None:
-    """The setting that an exported folder's inference.yml asks for; None for any other source of weights."""
-    file = folder / "inference.yml"
-    if not file.is_file():
+def exported_setting(model: Path) -> PostProcessSection | None:
+    """The setting that an exported folder asks for; None for any other source of weights."""
+    if not (model / "inference.yml").is_file():
         return None
-    content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    operators = {name: options for entry in content["PreProcess"]["transform_ops"] for name, options in entry.items()}
-    resize, post = operators.get("DetResizeForTest") or {}, content["PostProcess"]
-    return PostProcessSection(
-        limit_side=resize.get("resize_long", PostProcessSection().limit_side),
-        binary_threshold=post["thresh"],
-        box_threshold=post["box_thresh"],
-        unclip_ratio=post["unclip_ratio"],
-        box_type=post.get("box_type", "quad"),
-    )
+    return PostProcessSection.model_validate(read_settings(model))
 
 
 def detector_of(model: Path, reporter: Reporter) -> Detect:
