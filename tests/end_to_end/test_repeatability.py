@@ -31,6 +31,12 @@ def run_of(folder: Path, name: str, *overrides: str) -> tuple[list[dict[str, Any
     return lines, json.loads((run / "metrics.json").read_text(encoding="utf-8"))
 
 
+def furthest(log: list[dict[str, Any]], other: list[dict[str, Any]]) -> float:
+    """The largest relative difference of any loss or gradient norm of any update."""
+    pairs = [(line[key], expected[key]) for line, expected in zip(log, other, strict=True) for key in LOSSES]
+    return max(abs(a - b) / abs(b) for a, b in pairs)
+
+
 @pytest.fixture(scope="module")
 def first(workplace: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     return run_of(workplace, "first")
@@ -49,16 +55,14 @@ def test_the_same_losses_whatever_the_micro_batch(workplace, first):
     for size in (1, 4):
         log, _ = run_of(workplace, f"micro-batch {size}", f"train.micro_batch={size}")
         assert {line["micro_batches"] for line in log}.isdisjoint(line["micro_batches"] for line in first[0])
-        for line, expected in zip(log, first[0], strict=True):
-            for key in LOSSES:
-                assert line[key] == pytest.approx(expected[key], rel=1e-4), (size, line["update"], key)
+        assert furthest(log, first[0]) < 1e-4, size
 
 
 def test_mean_of_means_does_depend_on_the_micro_batch(workplace):
-    # the control: were the losses alike under every accumulation, the test above would prove nothing
+    # the control: were the numbers alike under every accumulation, the test above would prove nothing
     by_two, _ = run_of(workplace, "mean 2", "train.accumulation=mean")
     by_four, _ = run_of(workplace, "mean 4", "train.accumulation=mean", "train.micro_batch=4")
-    assert by_two[0]["grad_norm"] != pytest.approx(by_four[0]["grad_norm"], rel=1e-3)
+    assert furthest(by_two, by_four) > 5e-4
 
 
 def test_the_same_losses_whoever_makes_the_samples(workplace, first):
