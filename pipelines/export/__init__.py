@@ -13,10 +13,3 @@ __all__ = [
     "paddleocr_detector",
     "read_settings",
 ]
-    "ParityReport",
-    "check_in_paddleocr",
-    "compare_predictions",
-    "export_text_detector",
-    "paddleocr_detector",
-    "read_settings",
-]
