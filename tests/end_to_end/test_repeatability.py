@@ -62,7 +62,7 @@ def test_mean_of_means_does_depend_on_the_micro_batch(workplace):
     # the control: were the numbers alike under every accumulation, the test above would prove nothing
     by_two, _ = run_of(workplace, "mean 2", "train.accumulation=mean")
     by_four, _ = run_of(workplace, "mean 4", "train.accumulation=mean", "train.micro_batch=4")
-    assert furthest(by_two, by_four) > 5e-4
+    assert furthest(by_two, by_four) > 1e-2
 
 
 def test_the_same_losses_whoever_makes_the_samples(workplace, first):
