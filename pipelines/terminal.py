@@ -35,9 +35,10 @@ class Terminal:
         self.console.print(f"warning: {text}", markup=False, style="yellow")
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        table = Table(title=title, title_justify="left")
+        # as Text, since rich reads "[...]" in plain strings as styles: paths and classes hold such
+        table = Table(title=Text(title), title_justify="left")
         for column in columns:
-            table.add_column(column)
+            table.add_column(Text(column))
         for row in rows:
             table.add_row(*(Text(str(cell)) for cell in row))
         self.console.print(table)

@@ -1,0 +1,80 @@
+"""Which files are looked at, and what is written of what was found. Run: pytest tests/unit/runs/test_predict.py"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from pipelines.errors import DataError, UsageError
+from pipelines.records import TextPrediction
+from pipelines.runs import predict as module
+from pipelines.runs.predict import as_json, draw, image_files, predict
+
+BOX = np.array([[10, 20], [60, 20], [60, 40], [10, 40]], np.float32)
+FOUND = TextPrediction((BOX,), np.array([0.87654321], np.float32))
+
+
+def write_picture(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(cv2.imencode(".png", np.full((50, 80, 3), 255, np.uint8))[1].tobytes())
+    return path
+
+
+def test_a_folder_stands_for_the_images_in_it_and_files_come_as_given(tmp_path):
+    single = write_picture(tmp_path / "别 of.dat")
+    first, second = write_picture(tmp_path / "图" / "a.PNG"), write_picture(tmp_path / "图" / "b.png")
+    (tmp_path / "图" / "notes.txt").write_text("no image")
+    assert image_files([single, tmp_path / "图"]) == [single, first, second]
+
+
+def test_no_images_and_missing_paths_are_refused(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="no images: expected files or folders"):
+        image_files([tmp_path / "empty"])
+    with pytest.raises(UsageError, match=r"gone\.png: no such file or folder"):
+        image_files([tmp_path / "gone.png"])
+
+
+def test_the_outline_is_drawn_on_a_copy_where_the_box_is():
+    page = np.full((50, 80, 3), 255, np.uint8)
+    drawn = draw(page, FOUND)
+    assert (page == 255).all()
+    assert (drawn[20, 10:61] != 255).any(axis=-1).all() and (drawn[30, 30] == 255).all()
+
+
+def test_points_are_source_pixels_and_confidences_plain_numbers():
+    assert json.loads(json.dumps(as_json(FOUND))) == [
+        {"points": [[10.0, 20.0], [60.0, 20.0], [60.0, 40.0], [10.0, 40.0]], "confidence": 0.8765}
+    ]
+
+
+def test_images_of_one_name_from_two_folders_keep_a_drawing_each(tmp_path, monkeypatch, recorder):
+    files = [write_picture(tmp_path / folder / "发票.png") for folder in ("一月", "二月")]
+    monkeypatch.setattr(module, "detector_of", lambda *_: lambda image: FOUND)
+    written = predict(tmp_path / "model", files, tmp_path / "out", recorder)
+    entries = json.loads(written.read_text(encoding="utf-8"))
+    assert [entry["image"] for entry in entries] == [str(file) for file in files]
+    assert len({entry["drawn"] for entry in entries}) == 2
+    assert all((tmp_path / "out" / entry["drawn"]).is_file() for entry in entries)
+    assert "2 text regions in 2 images" in recorder.notes[-1]
+
+
+def test_a_folder_in_use_is_left_as_it_is(tmp_path, monkeypatch, recorder):
+    monkeypatch.setattr(module, "detector_of", lambda *_: pytest.fail("nothing may be computed for it"))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="left as it is"):
+        predict(tmp_path / "model", [write_picture(tmp_path / "a.png")], tmp_path / "out", recorder)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_an_image_that_cannot_be_read_is_named(tmp_path, monkeypatch, recorder):
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"<html>404</html>")
+    monkeypatch.setattr(module, "detector_of", lambda *_: lambda image: FOUND)
+    with pytest.raises(DataError, match=r"broken\.png"):
+        predict(tmp_path / "model", [broken], tmp_path / "out", recorder)
