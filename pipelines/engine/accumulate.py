@@ -161,27 +161,30 @@ class _Step:
 
 
 def _by_replay(step: _Step, window: list[MicroBatch]) -> Accumulated:
-    *others, last = window
-    states, first_pass = [], []
+    # the costliest forward comes last and keeps its graph, so that it serves both passes
+    kept = max(range(len(window)), key=lambda k: window[k].images.size)
+    others = [k for k in range(len(window)) if k != kept]
+    parts: list[Statistics] = [{}] * len(window)
+    finite: list[paddle.Tensor] = [paddle.ones([])] * len(window)
+    states = {}
     with paddle.no_grad():
-        for micro_batch in others:
-            states.append(paddle.get_rng_state())
-            first_pass.append(step.forward(micro_batch))
-    # the last micro-batch's graph is kept, so its one forward serves both passes
-    kept = step.forward(last)
-    parts = [*first_pass, _without_graph(kept)]
+        for k in others:
+            states[k] = paddle.get_rng_state()
+            parts[k] = step.forward(window[k])
+    with_graph = step.forward(window[kept])
+    parts[kept] = _without_graph(with_graph)
     totals = step.total(parts)
     weights = derivative(step.task, totals)
-    last_finite = step.backward(kept, weights)
-    del kept
-    finite, differences = [], [paddle.zeros_like(next(iter(totals.values())))]
-    for micro_batch, state, before in zip(others, states, first_pass, strict=True):
-        with _random_state(state):
-            now = step.forward(micro_batch)
-        differences += [_relative(now[name].detach(), before[name], totals[name]) for name in now]
-        finite.append(step.backward(now, weights))
+    finite[kept] = step.backward(with_graph, weights)
+    del with_graph
+    differences = [paddle.zeros_like(next(iter(totals.values())))]
+    for k in others:
+        with _random_state(states[k]):
+            again = step.forward(window[k])
+        differences += [_relative(again[name].detach(), parts[k][name], totals[name]) for name in again]
+        finite[k] = step.backward(again, weights)
     mismatch = paddle.amax(paddle.stack(differences))
-    return Accumulated(totals, [weights] * len(window), None, _finite(parts), [*finite, last_finite], mismatch)
+    return Accumulated(totals, [weights] * len(window), None, _finite(parts), finite, mismatch)
 
 
 def _by_mean(step: _Step, window: list[MicroBatch]) -> Accumulated:

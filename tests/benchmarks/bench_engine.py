@@ -5,8 +5,8 @@ Run:
 
 On the pretrained PP-OCRv4 mobile network in fused form, fp32, CPU, on drawn pages. Seconds are the process's own CPU
 time, so what else the machine does hardly counts; each repeat times all variants one after the other, in turning order,
-and ratios are medians over the repeats. Set OMP_NUM_THREADS=1, or idle threads spin into the figures. Exit code 1 when a
-bound is missed.
+and ratios are medians over the repeats. Set OMP_NUM_THREADS=1, or idle threads spin into the figures. Exit code 1 when
+a bound is missed.
 """
 
 from __future__ import annotations
