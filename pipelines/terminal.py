@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -11,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.runs.reporter import ProgressBar
+
+_FILE_WIDTH = 120  # columns of a table where there is no terminal to fit into; rich would take 80 and cut cells off
 
 
 class _Bar:
@@ -26,7 +29,8 @@ class Terminal:
     """A `Reporter` on standard output; warnings go there too, marked."""
 
     def __init__(self, console: Console | None = None):
-        self.console = console or Console(highlight=False, emoji=False, soft_wrap=True)
+        width = None if sys.stdout.isatty() else _FILE_WIDTH
+        self.console = console or Console(highlight=False, emoji=False, soft_wrap=True, width=width)
 
     def note(self, text: str) -> None:
         self.console.print(text, markup=False)

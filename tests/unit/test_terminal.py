@@ -37,6 +37,11 @@ def test_a_long_note_stays_one_line_in_a_file():
     assert file.getvalue().count("\n") == 1
 
 
+def test_a_table_in_a_file_has_room_for_its_numbers(capsys):
+    Terminal().table("Gradient", ("a",) * 6, [["0.123456789012"] * 6])
+    assert "…" not in capsys.readouterr().out
+
+
 def test_progress_is_shown_on_a_terminal_and_never_in_a_file():
     for is_terminal in (True, False):
         terminal, file = printed(is_terminal=is_terminal)
