@@ -29,7 +29,7 @@ class _Section(BaseModel):
 class RunSection(_Section):
     """Where the run goes and what makes it repeatable."""
 
-    name: str = Field(min_length=1, pattern=r"^[^/\\]+$")
+    name: str = Field(pattern=r"^[^/\\]*[^/\\.][^/\\]*$")  # one folder below the root, not the root itself
     root: Path = Path("runs")
     seed: int = Field(0, ge=0)
 
@@ -188,7 +188,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
         UsageError: with every fault of the file and the overrides.
     """
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        raw = yaml.load(path.read_text(encoding="utf-8-sig"), Loader=_Loader)
     except FileNotFoundError:
         raise UsageError(f"configuration {path} does not exist; ready ones are under configs/") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as fault:
@@ -207,6 +207,18 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
 def dump_config(config: Config) -> str:
     """The configuration as run, as YAML."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice in one section, where YAML would silently take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key.value!r} stands twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 def _apply(raw: dict[str, Any], override: str) -> None:
@@ -232,6 +244,8 @@ def _explain(error: Any) -> str:
         return f"{where}: unknown key" + (f"; did you mean {close[0]}?" if close else "")
     if error["type"] == "missing":
         return f"{where}: required, but missing"
+    if error["type"] == "string_type":
+        return f"{where}: must be text, but got {error['input']!r}; put it in quotes"
     return f"{where}: {error['msg'].removeprefix('Value error, ')}, but got {error['input']!r}"
 
 

@@ -114,9 +114,25 @@ def test_settings_that_contradict_each_other_are_refused_with_both_names(overrid
     assert reason in message_of(minimal, *overrides)
 
 
-@pytest.mark.parametrize("name", ["a/b", "a\\\\b", ""])
+@pytest.mark.parametrize("name", ["a/b", "a\\\\b", "", ".", ".."])
 def test_a_run_name_that_leaves_the_root_is_refused(name, minimal):
     assert "run.name" in message_of(minimal, f'run.name="{name}"')
+
+
+@pytest.mark.parametrize("name", ["v1.2", ".hidden", "发票 2024", "a..b"])
+def test_other_run_names_are_welcome(name, minimal):
+    assert load_config(minimal, [f"run.name={name}"]).run.name == name
+
+
+def test_a_number_for_a_name_is_refused_with_the_way_out(minimal):
+    assert "run.name: must be text, but got 2024; put it in quotes" in message_of(minimal, "run.name=2024")
+    assert load_config(minimal, ['run.name="2024"']).run.name == "2024"
+
+
+def test_a_key_that_stands_twice_is_refused_with_its_line_and_not_half_ignored(minimal):
+    minimal.write_text(MINIMAL + "model: {network: PP-OCRv5_mobile, weights: b}\n", encoding="utf-8")
+    message = message_of(minimal)
+    assert "key 'model' stands twice" in message and "line 10" in message
 
 
 @pytest.mark.parametrize("override", ["train.updates", "=3", "train.=3", ".updates=3", ""])
