@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from pipelines.errors import UsageError, WholebatchError
+from pipelines.runs.interruption import exit_on_sigterm
 from pipelines.terminal import Terminal
 
 app = typer.Typer(
@@ -165,7 +166,8 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.filterwarnings("ignore", message="No ccache found")
     os.environ.setdefault("GLOG_minloglevel", "2")  # paddle's C++ notes; errors stay
     try:
-        app(args=arguments, standalone_mode=True)
+        with exit_on_sigterm():
+            app(args=arguments, standalone_mode=True)
     except WholebatchError as fault:
         typer.echo(f"error: {fault}", err=True)
         sys.exit(fault.exit_code)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import signal
 import sys
 from pathlib import Path
 
@@ -63,6 +64,22 @@ def test_ctrl_c_outside_a_training_is_130_without_traceback(monkeypatch, capsys)
 
     monkeypatch.setattr("pipelines.runs.data.check", interrupt)
     assert exit_code_of("check", "anything") == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_sigterm_unwinds_a_command_so_that_it_can_clear_up_and_is_143(monkeypatch, capsys):
+    cleared = []
+
+    def work(*_: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            cleared.append("half a dataset")
+
+    monkeypatch.setattr("pipelines.runs.data.check", work)
+    before = signal.getsignal(signal.SIGTERM)
+    assert exit_code_of("check", "anything") == 143
+    assert cleared and signal.getsignal(signal.SIGTERM) == before
     assert "Traceback" not in capsys.readouterr().err
 
 
