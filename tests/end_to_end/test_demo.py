@@ -36,7 +36,7 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_the_demo_shows_and_runs_every_command_and_leaves_a_checked_model(tmp_path):
     done = subprocess.run(
         [sys.executable, DEMO, *as_options(TINY)], cwd=tmp_path, env=os.environ, text=True, encoding="utf-8",
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800,
     )  # fmt: skip
     shown = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("$ wholebatch ")]
     assert shown == list(COMMANDS), done.stdout

@@ -47,7 +47,7 @@ def wholebatch(folder: Path, *arguments: object, exit_code: int = 0) -> str:
         stderr=subprocess.STDOUT,
         text=True,
         encoding="utf-8",
-        timeout=300,
+        timeout=900,  # a hang must end, a slow machine need not
     )
     assert done.returncode == exit_code, done.stdout
     assert "Traceback" not in done.stdout

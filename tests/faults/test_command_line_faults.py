@@ -366,7 +366,7 @@ def test_a_stopped_training_finishes_its_update_and_saves_it(number, exit_code, 
     try:
         wait_for_lines(run / "log.jsonl", process, 1)
         process.send_signal(number)
-        text, _ = process.communicate(timeout=120)
+        text, _ = process.communicate(timeout=600)
     finally:
         process.kill()
     assert process.returncode == exit_code, text
