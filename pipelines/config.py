@@ -128,10 +128,12 @@ class TrainSection(_Section):
 
 
 class PostProcessSection(_Section):
-    """One setting of limit side and DB post-processing: shared by training, evaluation and the exported model."""
+    """One setting of limit side and DB post-processing: shared by training, evaluation and the exported model.
+
+    The longest side is at most `limit_side`; an exported folder can't ask paddleocr for any other rule.
+    """
 
     limit_side: Side = 960
-    limit_type: Literal["max", "min"] = "max"
     binary_threshold: Share = 0.3
     box_threshold: Share = 0.6
     unclip_ratio: Positive = 1.5

@@ -29,7 +29,7 @@ _ACCUMULATION_STEPS = (4, 16)
 def setting_of(section: PostProcessSection) -> Setting:
     """The resize rule and post-processing that a configuration names."""
     return Setting(
-        ResizeRule(section.limit_side, section.limit_type),
+        ResizeRule(section.limit_side),
         PostProcess(section.binary_threshold, section.box_threshold, section.unclip_ratio, box_type=section.box_type),
     )
 

@@ -19,7 +19,7 @@ from pipelines.engine.update import Updater
 from pipelines.errors import Interrupted
 from pipelines.evaluation.tuning import objective_mean_hmean
 from pipelines.runs.assemble import build_task, build_updater, new_run_folder, setting_of, training_records
-from pipelines.runs.evaluation import TABLE_COLUMNS, cells, metrics_row
+from pipelines.runs.evaluation import HMEANS, TABLE_COLUMNS, cells, metrics_row
 from pipelines.runs.interruption import stop_request
 from pipelines.runs.judge import Judge, Verdict
 from pipelines.runs.loading import window_loader
@@ -124,6 +124,7 @@ class _Run:
             with updater.averaged():
                 verdict = self._judge.trained(self._blend, f"evaluation after update {done}")
                 log.metrics(done, verdict.metrics)
+                self._reporter.note(f"update {done}: {summary(verdict)}")
                 self._metrics["evaluations"].append(verdict.entry(done))
                 if verdict.objective > objective_mean_hmean(self._metrics["best"]):
                     with self._blend.applied(verdict.blend):
@@ -172,9 +173,15 @@ class _Run:
         write_text(self._folder / "metrics.json", json.dumps(self._metrics, indent=1))
 
 
+def summary(verdict: Verdict) -> str:
+    """A verdict in one line."""
+    hmeans = " / ".join("-" if (value := verdict.metrics[name]) is None else f"{value:.3f}" for name in HMEANS)
+    return f"hmean .5 / .7 / .8 = {hmeans} on val, {describe(verdict.setting)}, {verdict.blend:.0%} of the way"
+
+
 def describe(setting: PostProcessSection) -> str:
     """The setting in words."""
     return (
-        f"limit side {setting.limit_side} ({setting.limit_type}), binary threshold {setting.binary_threshold:g},"
+        f"limit side {setting.limit_side}, binary threshold {setting.binary_threshold:g},"
         f" box threshold {setting.box_threshold:g}, unclip ratio {setting.unclip_ratio:g}"
     )

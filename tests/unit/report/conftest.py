@@ -12,7 +12,7 @@ import pytest
 from pipelines.records import TextAnnotation, TextPrediction, TextRegion
 from pipelines.report import ChangedImage, Findings, RunResult
 
-SHIPPED = {"limit_side": 960, "limit_type": "max", "binary_threshold": 0.3, "box_threshold": 0.6, "unclip_ratio": 1.5}
+SHIPPED = {"limit_side": 960, "binary_threshold": 0.3, "box_threshold": 0.6, "unclip_ratio": 1.5}
 TUNED = {**SHIPPED, "limit_side": 1600, "unclip_ratio": 1.2}
 
 

@@ -34,7 +34,7 @@ def run(tmp_path: Path, repository: Path) -> Path:
     """A run folder whose dataset is gone; training won, the last log line was cut off."""
     config = load_config(
         repository / "configs" / "text_detection" / "smoke.yml",
-        [f"data.root={json.dumps(str(tmp_path / 'gone'))}", "data.synthetic=null"],
+        [f"data.root={json.dumps(str(tmp_path / 'gone'))}", "data.synthetic=null", "train.updates=16"],
     )
     setting = config.evaluate.setting.model_dump()
     tuned = {**setting, "unclip_ratio": 1.2}
