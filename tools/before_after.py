@@ -1,6 +1,6 @@
 """The before/after picture of the README: `python tools/before_after.py runs/smoke docs/images/before_after.png`.
 
-Both sides are at the tuned setting, so what differs is what training added.
+Each side is at the setting tuned for its weights on training images.
 """
 
 from __future__ import annotations

@@ -170,9 +170,9 @@ def cost_rows(log: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 def setting_rows(result: RunResult) -> list[Row]:
-    """The setting as shipped and as used: limit side and post-processing."""
-    shipped, used = result.metrics["shipped"]["setting"], result.metrics["best"]["setting"]
-    return [[name.replace("_", " "), f"{shipped[name]}", f"{used[name]}"] for name in used]
+    """Limit side and post-processing as shipped, as tuned for the untouched weights, and for the best model."""
+    settings = [result.metrics[stage]["setting"] for stage in ("shipped", "baseline", "best")]
+    return [[name.replace("_", " "), *(f"{setting[name]}" for setting in settings)] for name in settings[-1]]
 
 
 def tuning_rows(result: RunResult, most: int = 12) -> list[Row]:

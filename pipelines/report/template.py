@@ -119,7 +119,7 @@ These are parts of your images: mind who gets this page.</p>
 
 <h2>Setting</h2>
 <p class="note">One definition for training scale, evaluation and the exported model.</p>
-{{ table(["", "as shipped", "best model"], setting) }}
+{{ table(["", "as shipped", "tuned baseline", "best model"], setting) }}
 {% if tuning %}
 <details><summary>Settings tried on training images with the untouched weights, best first</summary>
 {{ table(tuning_names + ["mean hmean"], tuning) }}

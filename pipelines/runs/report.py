@@ -151,7 +151,7 @@ def _what_is_compared(result: RunResult) -> str:
     """What before and after are; "" when they are the same thing."""
     if result.metrics["best"]["update"] > 0:
         return (
-            f"Before is the {result.baseline_name}, after the best model, both at the setting below: the val images"
+            f"Before is the {result.baseline_name}, after the best model, each at its own setting below: the val images"
             f" whose labels changed their fate most, of up to {_TRIED_IMAGES} that were tried."
         )
     if result.was_tuned:
