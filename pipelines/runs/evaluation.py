@@ -114,6 +114,16 @@ def cells(metrics: Mapping[str, Any]) -> dict[tuple[str, str], float]:
     }
 
 
+def lower_cells(metrics: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[str]:
+    """Which hmeans are below the baseline's, at the three digits that tables show."""
+    before = cells(baseline)
+    return [
+        f"{name} {bucket}"
+        for (bucket, name), value in cells(metrics).items()
+        if round(value, 3) < round(before[bucket, name], 3)
+    ]
+
+
 def metrics_row(label: str, metrics: Mapping[str, Any]) -> list[list[object]]:
     """Table rows of one evaluation: one a bucket, then all images."""
     parts = {**metrics["by_bucket"], "all": metrics} if len(metrics["by_bucket"]) > 1 else {"all": metrics}

@@ -11,7 +11,7 @@ from pipelines.engine.blend import Blend
 from pipelines.evaluation.tuning import TuneResult, objective_mean_hmean
 from pipelines.records import Record
 from pipelines.runs.assemble import setting_of
-from pipelines.runs.evaluation import evaluate_records, tune_setting
+from pipelines.runs.evaluation import evaluate_records, lower_cells, tune_setting
 from pipelines.runs.reporter import Reporter
 from pipelines.text_detection.task import TextDetection
 
@@ -55,6 +55,7 @@ class Judge:
         self._config, self._task, self._reporter = config, task, reporter
         self._train_records, self._val_records = train_records, val_records
         self._limit_side: int | None = None
+        self._baseline: Verdict
 
     def as_shipped(self) -> Verdict:
         """At the configured setting."""
@@ -63,26 +64,29 @@ class Judge:
 
     def baseline(self, shipped: Verdict) -> Verdict:
         """The same weights at the setting tuned for them; its limit side holds for the rest of the run."""
-        if self._config.evaluate.tune is None:
-            return shipped
-        result = self._tuned()
-        self._limit_side = result.best.limit_side
-        metrics = shipped.metrics if result.best == shipped.setting else self._on_val(result.best, "baseline tuned")
-        return Verdict(metrics, result.best, tuning=_trials(result))
+        self._baseline = shipped
+        if self._config.evaluate.tune is not None:
+            result = self._tuned()
+            self._limit_side = result.best.limit_side
+            metrics = shipped.metrics if result.best == shipped.setting else self._on_val(result.best, "baseline tuned")
+            self._baseline = Verdict(metrics, result.best, tuning=_trials(result))
+        return self._baseline
 
     def trained(self, blend: Blend, title: str) -> Verdict:
-        """Of the configured blends with the starting weights, the one that does best on training images."""
-        evaluate = self._config.evaluate
-        if evaluate.tune is None:
-            return Verdict(self._on_val(evaluate.setting, title), evaluate.setting)
-        results: dict[float, TuneResult[PostProcessSection]] = {}
-        for share in evaluate.blend:
+        """Of the configured blends with the starting weights, each at its own setting, the preferred one."""
+        verdicts = []
+        for share in self._config.evaluate.blend:
             with blend.applied(share):
-                results[share] = self._tuned()
-        best = max(results, key=lambda share: max(trial.objective for trial in results[share].table))
-        with blend.applied(best):
-            metrics = self._on_val(results[best].best, title)
-        return Verdict(metrics, results[best].best, best, _trials(results[best]))
+                result = self._tuned() if self._config.evaluate.tune is not None else None
+                setting = result.best if result else self._config.evaluate.setting
+                metrics = self._on_val(setting, f"{title}, {share:.0%} of the way")
+            verdicts.append(Verdict(metrics, setting, share, _trials(result) if result else ()))
+        return max(verdicts, key=self.preference)
+
+    def preference(self, verdict: Verdict) -> tuple[bool, bool, float]:
+        """Sorts verdicts: better than the baseline on the whole, then nowhere below it, then by how much."""
+        is_better = verdict.objective > self._baseline.objective
+        return is_better, not lower_cells(verdict.metrics, self._baseline.metrics), verdict.objective
 
     def _tuned(self) -> TuneResult[PostProcessSection]:
         evaluate = self._config.evaluate

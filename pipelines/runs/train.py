@@ -19,7 +19,7 @@ from pipelines.engine.update import Updater
 from pipelines.errors import Interrupted
 from pipelines.evaluation.tuning import objective_mean_hmean
 from pipelines.runs.assemble import build_task, build_updater, new_run_folder, setting_of, training_records
-from pipelines.runs.evaluation import HMEANS, TABLE_COLUMNS, cells, metrics_row
+from pipelines.runs.evaluation import HMEANS, TABLE_COLUMNS, lower_cells, metrics_row
 from pipelines.runs.interruption import stop_request
 from pipelines.runs.judge import Judge, Verdict
 from pipelines.runs.loading import window_loader
@@ -63,6 +63,7 @@ class _Run:
         self._config, self._folder, self._task, self._reporter = config, folder, task, reporter
         self._judge = judge
         self._blend = Blend(task.network.parameters())
+        self._best: Verdict
         self._metrics: dict[str, Any] = {"evaluations": []}
 
     def measure_baseline(self) -> PostProcessSection:
@@ -111,9 +112,7 @@ class _Run:
             return
         gain = objective_mean_hmean(best) - objective_mean_hmean(baseline)
         self._reporter.note(f"training added {gain:+.3f} to the mean hmean of the tuned baseline")
-        before = cells(baseline)
-        lower = [f"{name} {bucket}" for (bucket, name), value in cells(best).items() if value < before[bucket, name]]
-        if lower:
+        if lower := lower_cells(best, baseline):
             self._reporter.warn(f"lower than the tuned baseline: {', '.join(lower)}")
 
     def _after_update(self, step: Step[Window], updater: Updater, log: RunLog, *, is_last: bool) -> None:
@@ -126,7 +125,7 @@ class _Run:
                 log.metrics(done, verdict.metrics)
                 self._reporter.note(f"update {done}: {summary(verdict)}")
                 self._metrics["evaluations"].append(verdict.entry(done))
-                if verdict.objective > objective_mean_hmean(self._metrics["best"]):
+                if self._judge.preference(verdict) > self._judge.preference(self._best):
                     with self._blend.applied(verdict.blend):
                         self._keep_as_best(done, verdict)
             self._save_metrics()
@@ -155,6 +154,7 @@ class _Run:
             bar.advance(text)
 
     def _keep_as_best(self, update: int, verdict: Verdict) -> None:
+        self._best = verdict
         self._metrics["best"] = verdict.entry(update)
         model = self._config.model
         description = {
