@@ -84,13 +84,13 @@ def remarks(result: RunResult) -> list[str]:
 
 
 def lower_cells(result: RunResult) -> list[str]:
-    """Every size bucket and IoU at which the best model is below the baseline."""
+    """Every size bucket and IoU at which the best model is below the baseline, at the three digits shown."""
     baseline, best = (result.metrics[name]["by_bucket"] for name in ("baseline", "best"))
     return [
         f"{bucket}, {_iou_of(name)} ({baseline[bucket][name]:.3f} to {best[bucket][name]:.3f})"
         for bucket in baseline
         for name in HMEANS
-        if _difference(best[bucket][name], baseline[bucket][name]) < 0
+        if _difference(best[bucket][name], baseline[bucket][name], digits=3) < 0
     ]
 
 
@@ -205,8 +205,8 @@ def number(value: float | None, form: str = ".3f") -> str:
     return "–" if value is None else format(value, form).replace("-", "−")
 
 
-def _difference(value: float | None, other: float | None) -> float:
-    return 0.0 if value is None or other is None else value - other
+def _difference(value: float | None, other: float | None, digits: int = 15) -> float:
+    return 0.0 if value is None or other is None else round(value, digits) - round(other, digits)
 
 
 def _iou_of(name: str) -> str:
