@@ -90,12 +90,17 @@ def write_folder(target: Path, write: Callable[[Path], None]) -> None:
 
 def recover_folder(target: Path) -> None:
     """Undo what an interrupted `write_folder` left: bring back the earlier version, drop what is not whole."""
+    restore_previous(target)
+    for leftover in (_sibling(target, "previous"), _sibling(target, "partial")):
+        if leftover.exists():
+            shutil.rmtree(leftover)
+
+
+def restore_previous(target: Path) -> None:
+    """Bring back the earlier version if a kill left nothing in its place; safe beside a run that is writing."""
     previous = _sibling(target, "previous")
     if previous.exists() and not target.exists():
         os.replace(previous, target)
-    for leftover in (previous, _sibling(target, "partial")):
-        if leftover.exists():
-            shutil.rmtree(leftover)
 
 
 def write_text(path: Path, text: str) -> None:

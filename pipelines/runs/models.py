@@ -12,6 +12,7 @@ import numpy as np
 
 from pipelines.config import Config, PostProcessSection, load_config
 from pipelines.engine.batch_norm import evaluation_mode
+from pipelines.engine.checkpoint import restore_previous
 from pipelines.errors import UsageError
 from pipelines.export import paddleocr_detector, read_settings
 from pipelines.records import TextPrediction
@@ -50,6 +51,7 @@ def best_model(run: Path, reporter: Reporter) -> BestModel:
     Raises:
         UsageError: no run folder.
     """
+    restore_previous(run / "best")
     if not is_run(run):
         raise UsageError(f"{run} is no run folder: it has no best/description.json; train leaves one under runs/NAME")
     config = load_config(run / "config.yml")

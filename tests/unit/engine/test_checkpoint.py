@@ -15,6 +15,7 @@ from pipelines.engine import checkpoint
 from pipelines.engine.checkpoint import (
     checkpoints,
     recover_folder,
+    restore_previous,
     save_checkpoint,
     save_weights,
     write_folder,
@@ -148,3 +149,10 @@ def test_a_small_file_is_replaced_whole(tmp_path: Path) -> None:
     for text in ("one", "two"):
         write_text(tmp_path / "metrics.json", text)
     assert contents(tmp_path) == {"metrics.json": b"two"}
+
+
+def test_a_reader_brings_back_the_earlier_version_and_leaves_a_writer_alone(tmp_path):
+    (tmp_path / ".best.previous").mkdir()
+    (tmp_path / ".best.partial").mkdir()
+    restore_previous(tmp_path / "best")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".best.partial", "best"]
