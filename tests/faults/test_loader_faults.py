@@ -145,10 +145,12 @@ def test_closing_leaves_no_process_behind_even_in_the_middle_of_a_window(dataset
 
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from test_loader_faults import loader, plain, worker_pids
 from pipelines.records import Record, TextAnnotation
+# a shell's background jobs, and so their children, ignore SIGINT
+signal.signal(signal.SIGINT, signal.default_int_handler)
 root = Path(sys.argv[1])
 records = [Record(f"page_{i}.png", (64, 64), TextAnnotation()) for i in range(8)]
 try:
