@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pipelines.dataset.image_files import image_size_hw, read_image
 from pipelines.dataset.label_files import format_label_line, parse_label_line
+from pipelines.dataset.new_folder import new_dataset_folder, refuse_existing
 from pipelines.dataset.splits import SPLITS, faults_message, load_split, read_index, scan_split
 
 __all__ = [
@@ -17,8 +18,10 @@ __all__ = [
     "format_label_line",
     "image_size_hw",
     "load_split",
+    "new_dataset_folder",
     "parse_label_line",
     "read_image",
     "read_index",
+    "refuse_existing",
     "scan_split",
 ]

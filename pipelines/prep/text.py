@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pipelines.dataset import refuse_existing
 from pipelines.dataset.splits import SPLITS, faults_message
 from pipelines.errors import DataError, UsageError
 from pipelines.prep.formats import FORMATS
 from pipelines.prep.prepared import PreparedImage, SplitCounts, assigned, examined
 from pipelines.prep.raw import RawImage
 from pipelines.prep.split import group_rule
-from pipelines.prep.write import refuse_existing, write_dataset
+from pipelines.prep.write import write_dataset
 from pipelines.records import Fault
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,20 +13,14 @@ from typing import Any
 
 import yaml
 
+from pipelines.dataset import new_dataset_folder
 from pipelines.dataset.label_files import format_label_line
 from pipelines.dataset.splits import INDEX_NAME, SPLITS
-from pipelines.errors import DataError, UsageError
 from pipelines.prep.images import upright_bytes
 from pipelines.prep.prepared import PreparedImage
 from pipelines.records import Fault
 
 FAULTS_NAME = "faults.jsonl"
-
-
-def refuse_existing(out: Path) -> None:
-    """Raise UsageError if `out` is a file or holds anything: a dataset is never overwritten."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} exists already and is not empty; choose another --out or remove it yourself")
 
 
 def write_dataset(
@@ -39,19 +32,8 @@ def write_dataset(
         UsageError: `out` is not empty.
         DataError: the disk refuses.
     """
-    refuse_existing(out)
-    partial = out.parent / f".{out.name}.{os.getpid()}.partial"
-    try:
-        partial.mkdir(parents=True)
+    with new_dataset_folder(out) as partial:
         _write_into(partial, header, images, faults, workers)
-        if out.exists():
-            out.rmdir()
-        partial.rename(out)
-    except OSError as error:
-        raise DataError(f"{out}: can't be written: {error.strerror or error}; nothing was left there") from None
-    finally:
-        # After the rename there is nothing to remove; after an interruption there is.
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _write_into(

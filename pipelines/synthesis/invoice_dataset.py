@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +13,8 @@ import cv2
 import numpy as np
 import yaml
 
-from pipelines.dataset import format_label_line
-from pipelines.errors import DataError, UsageError
+from pipelines.dataset import format_label_line, new_dataset_folder, refuse_existing
+from pipelines.errors import UsageError
 from pipelines.records import Record
 from pipelines.synthesis.fonts import Fonts, find_fonts
 from pipelines.synthesis.invoices import InvoiceSpec, draw_invoice
@@ -65,25 +63,15 @@ def write_invoices(
             f"a dataset needs num_train and num_val of at least 1, a size and a seed of at least 0, but got "
             f"num_train={num_train}, num_val={num_val}, sizes_hw={list(sizes_hw)}, seed={seed}"
         )
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out}: expected a new or empty folder, but it is in use; choose another or remove it")
+    refuse_existing(out)
     specs = [replace(spec or InvoiceSpec(), size_hw=size_hw) for size_hw in sizes_hw]
     fonts = find_fonts(font_paths)
-    # Written beside and renamed, so that an interrupted run leaves no half dataset that looks whole.
-    partial = out.parent / f".{out.name}.{os.getpid()}.partial"
-    try:
+    with new_dataset_folder(out) as partial:
         _write_all(partial, {"train": num_train, "val": num_val}, seed, specs, fonts)
-        if out.exists():
-            out.rmdir()
-        partial.rename(out)
-    except OSError as error:
-        raise DataError(f"{out}: can't be written: {error.strerror or error}; nothing was left there") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _write_all(root: Path, counts: dict[str, int], seed: int, specs: Sequence[InvoiceSpec], fonts: Fonts) -> None:
-    (root / "images").mkdir(parents=True)
+    (root / "images").mkdir()
     drawn: dict[str, list[_Drawn]] = {}
     for split_number, (split, count) in enumerate(counts.items()):
         drawn[split] = [

@@ -69,7 +69,7 @@ def test_index_tells_size_group_and_hash_of_every_image(tmp_path: Path) -> None:
 
 def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
-    with pytest.raises(UsageError, match="expected a new or empty folder"):
+    with pytest.raises(UsageError, match="exists already and is not empty"):
         write(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
