@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -69,3 +70,9 @@ def test_a_folder_that_is_none_is_named(tmp_path):
 def test_an_empty_folder_lacks_both_label_files(tmp_path):
     report = check_dataset(tmp_path)
     assert len(reasons(report)) == 2 and not report.ok and report.quantiles == {"train": {}, "val": {}}
+
+
+def test_the_shipped_sample_has_no_fault(repository: Path) -> None:
+    report = check_dataset(repository / "data" / "sample_invoices")
+    assert report.ok and report.faults == ()
+    assert {split: counts.images for split, counts in report.counts.items()} == {"train": 3, "val": 2}
