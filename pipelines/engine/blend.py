@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import paddle
 
-from pipelines.engine.ema import assign_all
+from pipelines.engine.ema import holding
 
 
 class Blend:
@@ -17,13 +17,11 @@ class Blend:
         self._parameters = list(parameters)
         self._start = [parameter.detach().clone() for parameter in self._parameters]
 
-    @contextmanager
-    def applied(self, share: float) -> Iterator[None]:
+    def applied(self, share: float) -> AbstractContextManager[None]:
         """Inside, the parameters are (1 - share) start + share now; afterwards, bit for bit what they were."""
-        now = [parameter.detach().clone() for parameter in self._parameters]
-        if share != 1:
-            assign_all(self._parameters, [a + (b - a) * share for a, b in zip(self._start, now, strict=True)])
-        try:
-            yield
-        finally:
-            assign_all(self._parameters, now)
+        if share == 1:
+            return nullcontext()  # to the bit what they are, which start + (now - start) need not be
+        return holding(
+            self._parameters,
+            [start + (now.detach() - start) * share for start, now in zip(self._start, self._parameters, strict=True)],
+        )

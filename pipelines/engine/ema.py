@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import paddle
@@ -32,15 +32,9 @@ class ExponentialMovingAverage:
             # as a step towards the parameter: a frozen one's average then stays bit for bit what it is
             average.add_((parameter - average) * (1 - decay))
 
-    @contextmanager
-    def applied(self) -> Iterator[None]:
+    def applied(self) -> AbstractContextManager[None]:
         """Inside, the parameters hold the averages; afterwards, bit for bit what they held before."""
-        raw = [parameter.detach().clone() for parameter in self._parameters]
-        assign_all(self._parameters, self._averages)
-        try:
-            yield
-        finally:
-            assign_all(self._parameters, raw)
+        return holding(self._parameters, self._averages)
 
     def state(self) -> dict[str, Any]:
         return {"averages": self._averages, "num_updates": self.num_updates}
@@ -48,6 +42,17 @@ class ExponentialMovingAverage:
     def restore(self, state: dict[str, Any]) -> None:
         assign_all(self._averages, state["averages"])
         self.num_updates = int(state["num_updates"])
+
+
+@contextmanager
+def holding(parameters: Sequence[paddle.Tensor], values: Sequence[paddle.Tensor]) -> Iterator[None]:
+    """Inside, the parameters hold `values`; afterwards, bit for bit what they held before."""
+    before = [parameter.detach().clone() for parameter in parameters]
+    assign_all(parameters, values)
+    try:
+        yield
+    finally:
+        assign_all(parameters, before)
 
 
 @paddle.no_grad()
