@@ -44,6 +44,75 @@ class TextAnnotation:
     regions: tuple[TextRegion, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class DefectAnnotation:
+    """All defects of one image; an OK image has none.
+
+    Attributes:
+        boxes_xyxy_px: float32 (n, 4): left, top, right, bottom, each box with an area.
+        class_ids: int64 (n,), zero-based positions in the dataset's list of class names.
+        is_ignored: bool (n,): ignore regions (crowds, objects that were cut), neither defect nor background.
+    """
+
+    boxes_xyxy_px: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), np.float32))
+    class_ids: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    is_ignored: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+
+    def __post_init__(self) -> None:
+        boxes = _boxes(self.boxes_xyxy_px)
+        object.__setattr__(self, "boxes_xyxy_px", boxes)
+        object.__setattr__(self, "class_ids", _one_each(self.class_ids, boxes, np.int64, "class_ids"))
+        object.__setattr__(self, "is_ignored", _one_each(self.is_ignored, boxes, bool, "is_ignored"))
+        if not (boxes[:, 2:] > boxes[:, :2]).all():
+            worst = boxes[int((boxes[:, 2:] - boxes[:, :2]).min(axis=1).argmin())]
+            raise ValueError(f"every box needs left < right and top < bottom, but got {worst.tolist()}")
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the image is without any defect (it may hold ignore regions)."""
+        return bool(self.is_ignored.all())
+
+
+@dataclass(frozen=True, eq=False)
+class DefectPrediction:
+    """Defects found in one image, the most confident first.
+
+    Attributes:
+        boxes_xyxy_px: float32 (n, 4): left, top, right, bottom in pixels of the source image.
+        class_ids: int64 (n,), as in `DefectAnnotation`.
+        confidences: float32 (n,), 0 to 1.
+    """
+
+    boxes_xyxy_px: np.ndarray
+    class_ids: np.ndarray
+    confidences: np.ndarray
+
+    def __post_init__(self) -> None:
+        boxes = _boxes(self.boxes_xyxy_px)
+        object.__setattr__(self, "boxes_xyxy_px", boxes)
+        object.__setattr__(self, "class_ids", _one_each(self.class_ids, boxes, np.int64, "class_ids"))
+        object.__setattr__(self, "confidences", _one_each(self.confidences, boxes, np.float32, "confidences"))
+
+    def __len__(self) -> int:
+        return len(self.boxes_xyxy_px)
+
+
+def _boxes(values: np.ndarray) -> np.ndarray:
+    boxes = np.asarray(values, dtype=np.float32)
+    if boxes.ndim != 2 or boxes.shape[1] != 4:
+        raise ValueError(f"boxes_xyxy_px must have shape (n, 4), but got shape {boxes.shape}")
+    if not np.isfinite(boxes).all():
+        raise ValueError("boxes_xyxy_px must be finite, but holds nan or inf")
+    return boxes
+
+
+def _one_each(values: np.ndarray, boxes: np.ndarray, dtype: type, name: str) -> np.ndarray:
+    array = np.asarray(values, dtype=dtype)
+    if array.shape != (len(boxes),):
+        raise ValueError(f"{name} must have shape ({len(boxes)},), one a box, but got shape {array.shape}")
+    return array
+
+
 @dataclass(frozen=True)
 class Record:
     """One image of a dataset with its annotation.
@@ -51,14 +120,16 @@ class Record:
     Attributes:
         path: image file, relative to the dataset root, with forward slashes.
         size_hw: (height, width) in pixels.
-        annotation: the task's annotation value (`TextAnnotation` for text detection).
+        annotation: the task's annotation value (`TextAnnotation`, `DefectAnnotation`).
         group: what must not straddle splits (a document, a board, a roll).
+        view_xyxy_px: the part of the image that a training sample shows, in its pixels; None: all of it.
     """
 
     path: str
     size_hw: tuple[int, int]
     annotation: Any
     group: str = ""
+    view_xyxy_px: tuple[int, int, int, int] | None = None
 
 
 @dataclass(frozen=True)
