@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from pipelines.batching.augment import Augmentation
 from pipelines.batching.order import Position, epoch_order, num_windows, windows
 from pipelines.batching.pool import WorkerPool
-from pipelines.batching.sampling import SampleJob, SampleMaker, Targets
+from pipelines.batching.sampling import Augmentation, SampleJob, SampleMaker, Targets
 from pipelines.batching.shapes import ShapePlan, group_by_shape
 from pipelines.errors import DataError, UsageError
 from pipelines.records import MicroBatch, Record, Sample

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from pipelines.batching.augment import Augmentation
 from pipelines.batching.order import sample_rng
 from pipelines.batching.shapes import ShapeChoice
 from pipelines.dataset import read_image
@@ -17,6 +16,26 @@ from pipelines.errors import DataError, WholebatchError
 from pipelines.records import Record, Sample
 
 Targets = Callable[[np.ndarray, Any, str], Sample]
+
+
+class Augmentation(Protocol):
+    """How the samples of one task may differ from what evaluation sees; picklable for workers."""
+
+    def apply(
+        self, image: np.ndarray, record: Record, choice: ShapeChoice, rng: np.random.Generator
+    ) -> tuple[np.ndarray, Any]:
+        """Make one sample's image and annotation.
+
+        Args:
+            image: the record's, uint8 (height, width, 3), BGR; not changed.
+            record: its annotation in the image's pixels, and the part of the image to show.
+            choice: the shape asked for.
+            rng: the sample's randomness.
+
+        Returns:
+            uint8 image with sides that are multiples of 32, and the task's annotation in its pixels.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -44,7 +63,7 @@ class SampleMaker:
 
     Attributes:
         root: the dataset's folder.
-        augmentation: see `Augmentation`.
+        augmentation: the task's.
         targets: (image, annotation, source) to Sample, as the Task's; picklable for workers.
     """
 
@@ -67,7 +86,7 @@ class SampleMaker:
         try:
             image = read_image(self.root / job.record.path)
             rng = sample_rng(job.seed, job.epoch, job.index)
-            seen, annotation = self.augmentation.apply(image, job.record.annotation, job.choice, rng)
+            seen, annotation = self.augmentation.apply(image, job.record, job.choice, rng)
             return self.targets(seen, annotation, job.record.path)
         except WholebatchError as fault:
             raise DataError(_named(job.record.path, str(fault))) from None

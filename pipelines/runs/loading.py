@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.batching.augment import Augmentation
 from pipelines.batching.loader import WindowLoader
 from pipelines.batching.shapes import ShapePlan
+from pipelines.batching.text import TextAugmentation
 from pipelines.config import Config, PostProcessSection
 from pipelines.records import Record
 from pipelines.runs.assemble import setting_of, targets_of
@@ -19,7 +19,7 @@ def window_loader(config: Config, records: Sequence[Record], setting: PostProces
         records,
         config.data.root,
         targets_of(config, parts),
-        Augmentation(
+        TextAugmentation(
             evaluation_size=parts.resize.size_hw,
             scale_jitter=batching.scale_jitter,
             rotation_degrees=batching.rotation_degrees,

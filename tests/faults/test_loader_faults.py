@@ -19,9 +19,9 @@ import cv2
 import numpy as np
 import pytest
 
-from pipelines.batching.augment import Augmentation
 from pipelines.batching.loader import WindowLoader
 from pipelines.batching.shapes import ShapePlan
+from pipelines.batching.text import TextAugmentation
 from pipelines.errors import DataError
 from pipelines.records import Record, Sample, TextAnnotation
 from pipelines.text_detection.resize import ResizeRule
@@ -67,7 +67,7 @@ def dataset(tmp_path: Path) -> tuple[Path, list[Record]]:
 
 def loader(dataset: tuple[Path, list[Record]], targets, workers: int) -> WindowLoader:
     root, records = dataset
-    plan, augmentation = ShapePlan(((32, 32),)), Augmentation(ResizeRule(64).size_hw)
+    plan, augmentation = ShapePlan(((32, 32),)), TextAugmentation(ResizeRule(64).size_hw)
     return WindowLoader(records, root, targets, augmentation, plan, effective_batch=8, workers=workers)
 
 

@@ -12,10 +12,10 @@ import cv2
 import numpy as np
 import pytest
 
-from pipelines.batching.augment import Augmentation
 from pipelines.batching.loader import Window, WindowLoader
 from pipelines.batching.order import Position
 from pipelines.batching.shapes import ShapePlan
+from pipelines.batching.text import TextAugmentation
 from pipelines.errors import DataError, UsageError
 from pipelines.records import Record, TextAnnotation, TextRegion
 from pipelines.text_detection.resize import ResizeRule
@@ -41,7 +41,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Record
 
 def loader(dataset: tuple[Path, list[Record]], **settings) -> WindowLoader:
     root, records = dataset
-    augmentation = Augmentation(ResizeRule(192).size_hw)
+    augmentation = TextAugmentation(ResizeRule(192).size_hw)
     return WindowLoader(records, root, TextTargets(), augmentation, PLAN, **{"effective_batch": 4, **settings})
 
 
@@ -119,11 +119,11 @@ def test_impossible_settings_are_refused_by_name(dataset, wrong: dict, words: st
     root, records = dataset
     targets = wrong.pop("targets", TextTargets())
     with pytest.raises(UsageError, match=words):
-        WindowLoader(records, root, targets, Augmentation(ResizeRule(192).size_hw), effective_batch=4, **wrong)
+        WindowLoader(records, root, targets, TextAugmentation(ResizeRule(192).size_hw), effective_batch=4, **wrong)
 
 
 def test_an_empty_split_and_a_position_past_the_epoch_are_refused(dataset) -> None:
     with pytest.raises(DataError, match="no image"):
-        WindowLoader([], dataset[0], TextTargets(), Augmentation(ResizeRule(192).size_hw))
+        WindowLoader([], dataset[0], TextTargets(), TextAugmentation(ResizeRule(192).size_hw))
     with pytest.raises(UsageError, match="3 windows"):
         iter(loader(dataset, start=Position(0, 3)))

@@ -1,4 +1,4 @@
-"""From a source image with its regions to a sample's: one affine map, applied once, then colour.
+"""Text: from a source image with its regions to a sample's: one affine map, applied once, then colour.
 
 Training sees text at the scale that evaluation sees: the evaluation's own resize rule gives each image's scale, and
 the jitter is around it.
@@ -17,7 +17,7 @@ from pipelines.batching.shapes import STRIDE_PX, ShapeChoice
 from pipelines.batching.views import crop_view, page_view, view_annotation, warp
 from pipelines.errors import UsageError
 from pipelines.geometry import equivalent_height
-from pipelines.records import TextAnnotation
+from pipelines.records import Record, TextAnnotation
 
 SizeRule = Callable[[tuple[int, int]], tuple[int, int]]
 
@@ -25,8 +25,8 @@ _CLEARANCE_PX = 4.0  # between an anchored line and the crop's edge
 
 
 @dataclass(frozen=True)
-class Augmentation:
-    """How a sample may differ from what evaluation would see.
+class TextAugmentation:
+    """An `Augmentation` for text: how a sample may differ from what evaluation would see.
 
     Attributes:
         evaluation_size: the evaluation's rule, source (height, width) to resized; picklable.
@@ -55,19 +55,20 @@ class Augmentation:
                 raise UsageError(f"{name} must lie between 0 and 1, but got {getattr(self, name)}")
 
     def apply(
-        self, image: np.ndarray, annotation: TextAnnotation, choice: ShapeChoice, rng: np.random.Generator
+        self, image: np.ndarray, record: Record, choice: ShapeChoice, rng: np.random.Generator
     ) -> tuple[np.ndarray, TextAnnotation]:
         """Make one sample's image and regions.
 
         Args:
             image: uint8 (height, width, 3), BGR; not changed.
-            annotation: regions in its pixels.
+            record: the image with its regions; all of it is shown from, text records have no view.
             choice: the shape asked for.
             rng: the sample's randomness.
 
         Returns:
             uint8 image with sides that are multiples of 32, and the regions in its pixels.
         """
+        annotation: TextAnnotation = record.annotation
         source_hw = (int(image.shape[0]), int(image.shape[1]))
         jitter = math.exp(rng.uniform(*np.log(self.scale_jitter)))
         angle = self.rotation_degrees * rng.uniform(-1, 1)
