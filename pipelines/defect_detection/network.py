@@ -1,0 +1,144 @@
+"""A PaddleDetection detector as one layer: images in, what the head says at every anchor point out.
+
+`ppdet` builds backbone, neck and head from its own YAML (configs/defect_detection/ppdet). Its trainer, readers,
+losses and post-processing are not used: they divide by sums over one micro-batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import paddle
+from paddle import nn
+
+from pipelines.defect_detection.heads import Dense, dense_outputs, head_kind
+from pipelines.errors import UsageError
+
+NETWORKS = Path(__file__).resolve().parents[2] / "configs" / "defect_detection" / "ppdet"
+PARTS = ("backbone", "neck", "head")
+STRIDE_PX = 32
+"""Sides of the input are multiples of this: the coarsest map that backbone and neck add without cropping."""
+
+# ImageNet's statistics in R, G, B order, as in PaddleDetection's readers for these models (Decode gives RGB).
+_MEAN_RGB = (0.485, 0.456, 0.406)
+_STD_RGB = (0.229, 0.224, 0.225)
+
+
+class Detector(nn.Layer):
+    """Backbone, neck and head under these names.
+
+    Args:
+        name: of the network, for messages and for the exported model.
+        detector: what ppdet built.
+        class_names: in the order of class ids.
+    """
+
+    def __init__(self, name: str, detector: nn.Layer, class_names: tuple[str, ...]):
+        super().__init__()
+        self.name = name
+        self.class_names = class_names
+        self.backbone = detector.backbone
+        self.neck = detector.neck
+        self.head = getattr(detector, "yolo_head", None) or detector.head
+        self.kind = head_kind(self.head)
+        # ppdet initialises PP-YOLOE's head for COCO; PP-YOLOE+ of the zoo was trained on plain 0 to 1 images
+        self.is_normalised = self.kind != "PPYOLOEHead"
+
+    def forward(self, images: paddle.Tensor) -> Dense:
+        """What the head says.
+
+        Args:
+            images: uint8 BGR (n, height, width, 3), sides multiples of 32.
+        """
+        features = self.neck(self.backbone({"image": self.normalise(images)}))
+        return dense_outputs(self.head, features)
+
+    def normalise(self, images: paddle.Tensor) -> paddle.Tensor:
+        """uint8 BGR (n, height, width, 3) to float RGB (n, 3, height, width), in the dtype of the weights."""
+        pixels = images.astype(self.dtype).flip(-1) / 255.0
+        if self.is_normalised:
+            pixels = (pixels - paddle.to_tensor(_MEAN_RGB, pixels.dtype)) / paddle.to_tensor(_STD_RGB, pixels.dtype)
+        return pixels.transpose([0, 3, 1, 2])
+
+    @property
+    def dtype(self) -> str:
+        return str(next(iter(self.parameters())).dtype).removeprefix("paddle.")
+
+
+def build_network(network: str, class_names: tuple[str, ...]) -> Detector:
+    """Build a detector for these classes, with ppdet's own initial weights.
+
+    Args:
+        network: a name under configs/defect_detection/ppdet, or the path of a ppdet YAML file.
+        class_names: in the order of class ids; their number is the network's.
+
+    Raises:
+        UsageError: no such network, no ppdet, or an architecture that has no adapter.
+    """
+    file = network_file(network)
+    workspace = _ppdet_workspace()
+    with _fresh(workspace), paddle.utils.unique_name.guard():
+        try:
+            config = workspace.load_config(str(file))
+            config["num_classes"] = len(class_names)
+            detector = workspace.create(config["architecture"])
+        except (KeyError, TypeError, ValueError, AssertionError) as fault:
+            raise UsageError(f"{file}: ppdet can't build it: {type(fault).__name__}: {fault}") from fault
+    return Detector(file.stem, detector, class_names)
+
+
+def network_file(network: str) -> Path:
+    """The ppdet YAML of a network's name or path.
+
+    Raises:
+        UsageError: there is none.
+    """
+    file = Path(network) if network.endswith((".yml", ".yaml")) else NETWORKS / f"{network}.yml"
+    if not file.is_file():
+        known = ", ".join(sorted(path.stem for path in NETWORKS.glob("*.yml")))
+        raise UsageError(f"model.network {network!r}: no such network; expected {known}, or the path of a ppdet YAML")
+    return file
+
+
+def parameter_groups(network: Detector) -> dict[str, list[paddle.Tensor]]:
+    """Trainable parameters by part: "backbone", "neck", "head"; BatchNorm's statistics and fixed tables left out."""
+    groups: dict[str, list[paddle.Tensor]] = {part: [] for part in PARTS}
+    for name, parameter in network.named_parameters():
+        if not parameter.stop_gradient and not name.endswith(("._mean", "._variance")):
+            groups[name.split(".", 1)[0]].append(parameter)
+    return groups
+
+
+def _ppdet_workspace() -> Any:
+    """ppdet's builder, its import-time chatter silenced."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        try:
+            import ppdet.modeling  # registers the layers
+            from ppdet.core import workspace
+        except ImportError as fault:
+            raise UsageError(
+                f"defect detection needs paddledet 2.6.0, but importing it failed: {fault}; install it with"
+                " pip install --no-deps paddledet==2.6.0 and what requirements/cpu.txt lists beside it"
+            ) from fault
+    assert ppdet.modeling
+    return workspace
+
+
+@contextmanager
+def _fresh(workspace: Any) -> Iterator[None]:
+    """Undo what building leaves in ppdet's one global configuration: the next network would inherit it."""
+    before = dict(workspace.global_config)
+    for name, entry in before.items():
+        workspace.global_config[name] = entry.copy() if hasattr(entry, "copy") else entry
+    try:
+        yield
+    finally:
+        workspace.global_config.clear()
+        workspace.global_config.update(before)
