@@ -107,3 +107,9 @@ def offset_polygon(points: np.ndarray, distance_px: float) -> list[np.ndarray]:
     except pyclipper.ClipperException:  # no three distinct points are left
         return []
     return [np.array(piece) / _CLIPPER_UNITS_PER_PX for piece in offset.Execute(distance_px * _CLIPPER_UNITS_PER_PX)]
+
+
+def transform_boxes(boxes_xyxy: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Apply a 2 x 3 matrix that maps axes to axes (scale, flips, quarter turns, shift) to (n, 4) boxes; float32."""
+    corners = transform_points(boxes_xyxy.reshape(-1, 2), matrix).reshape(-1, 2, 2)
+    return np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)

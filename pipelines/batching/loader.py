@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from pipelines.batching.order import Position, epoch_order, num_windows, windows
+import numpy as np
+
+from pipelines.batching.order import EveryRecordOnce, Mix, Position, epoch_order, num_windows, windows
 from pipelines.batching.pool import WorkerPool
 from pipelines.batching.sampling import Augmentation, SampleJob, SampleMaker, Targets
 from pipelines.batching.shapes import ShapePlan, group_by_shape
@@ -44,11 +46,12 @@ class WindowLoader:
     `micro_batch` changes a byte of any sample. Use it in a `with` block, which ends the workers.
 
     Args:
-        records: of the training split; one sample each an epoch.
+        records: of the training split.
         root: the dataset's folder.
         targets: (image, annotation, source) to Sample, as the Task's; numpy only, picklable if there are workers.
         augmentation: how samples differ from what evaluation sees.
         plan: the mix of shapes.
+        mix: the records of each epoch; None takes every one once.
         seed: of the run.
         effective_batch: samples a window.
         micro_batch: samples a micro-batch, at most.
@@ -69,6 +72,7 @@ class WindowLoader:
         augmentation: Augmentation,
         plan: ShapePlan = ShapePlan(),  # noqa: B008 (frozen)
         *,
+        mix: Mix | None = None,
         seed: int = 0,
         effective_batch: int = 32,
         micro_batch: int = 2,
@@ -81,13 +85,14 @@ class WindowLoader:
         _check_counts(effective_batch, micro_batch, workers, prefetch_windows)
         self._records, self._plan, self._seed = records, plan, seed
         self._effective_batch, self._micro_batch = effective_batch, micro_batch
+        self._mix = mix or EveryRecordOnce(len(records))
         self._start, self._prefetch = start, prefetch_windows if workers else 0
         self._maker = SampleMaker(Path(root), augmentation, targets)
         self._pool = WorkerPool(self._maker, workers) if workers else None
 
     @property
     def windows_per_epoch(self) -> int:
-        return num_windows(len(self._records), self._effective_batch)
+        return num_windows(self._mix.num_samples, self._effective_batch)
 
     def __iter__(self) -> Iterator[Window]:
         return self.windows_from(self._start)
@@ -121,13 +126,21 @@ class WindowLoader:
 
     def jobs(self, position: Position) -> list[SampleJob]:
         """The samples of one window, as they will be asked for."""
-        order = epoch_order(len(self._records), self._seed, position.epoch)
-        indices = windows(order, self._effective_batch)[position.window]
-        choices = self._plan.choices(self._seed, position.epoch, position.window, len(indices))
+        places = self._places(position)
+        choices = self._plan.choices(self._seed, position.epoch, position.window, len(places))
         return [
-            SampleJob(self._records[index], choice, self._seed, position.epoch, int(index))
-            for index, choice in zip(indices, choices, strict=True)
+            SampleJob(self._records[index], choice, self._seed, position.epoch, int(place))
+            for place, index, choice in zip(places, self.record_indices(position), choices, strict=True)
         ]
+
+    def record_indices(self, position: Position) -> np.ndarray:
+        """The records of one window, int64, as positions in the list; for the `composition` of a mix."""
+        return self._mix.indices(position.epoch)[self._places(position)]
+
+    def _places(self, position: Position) -> np.ndarray:
+        """The samples of one window, as places in the epoch's mix."""
+        order = epoch_order(self._mix.num_samples, self._seed, position.epoch)
+        return windows(order, self._effective_batch)[position.window]
 
     def _begin(self, jobs: list[SampleJob]) -> Callable[[], list[Sample]]:
         """Start making samples; the result waits for them."""

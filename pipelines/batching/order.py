@@ -6,11 +6,12 @@ Nothing here knows the number of workers or the micro-batch size; neither can ch
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 # Separate streams of randomness: equal numbers in one must not show in another.
-_ORDER_STREAM, _SAMPLE_STREAM, _SHAPE_STREAM = 0, 1, 2
+_ORDER_STREAM, _SAMPLE_STREAM, _SHAPE_STREAM, _REPEAT_STREAM, _POOL_STREAM = range(5)
 
 
 @dataclass(frozen=True, order=True)
@@ -30,6 +31,34 @@ class Position:
         return Position(self.epoch, self.window + 1) if self.window + 1 < num_windows else Position(self.epoch + 1, 0)
 
 
+class Mix(Protocol):
+    """Which records an epoch holds.
+
+    Attributes:
+        num_samples: of every epoch.
+    """
+
+    num_samples: int
+
+    def indices(self, epoch: int) -> np.ndarray:
+        """Positions in the list of records, int64 (num_samples,), in any order; one may come several times."""
+        ...
+
+
+@dataclass(frozen=True)
+class EveryRecordOnce:
+    """The `Mix` of a plain epoch.
+
+    Attributes:
+        num_samples: records of the split.
+    """
+
+    num_samples: int
+
+    def indices(self, epoch: int) -> np.ndarray:
+        return np.arange(self.num_samples, dtype=np.int64)
+
+
 def epoch_order(num_samples: int, seed: int, epoch: int) -> np.ndarray:
     """A permutation of all sample indices, int64 (num_samples,)."""
     return np.random.default_rng((seed, epoch, _ORDER_STREAM)).permutation(num_samples).astype(np.int64)
@@ -46,10 +75,20 @@ def windows(order: np.ndarray, effective_batch: int) -> list[np.ndarray]:
 
 
 def sample_rng(seed: int, epoch: int, index: int) -> np.random.Generator:
-    """The randomness of one sample in one epoch, by its index in the split."""
+    """The randomness of one sample in one epoch, by its place in the epoch's mix."""
     return np.random.default_rng((seed, epoch, _SAMPLE_STREAM, index))
 
 
 def shape_rng(seed: int, epoch: int, window: int) -> np.random.Generator:
     """The randomness of a window's shapes."""
     return np.random.default_rng((seed, epoch, _SHAPE_STREAM, window))
+
+
+def repeat_rng(seed: int, epoch: int) -> np.random.Generator:
+    """The randomness that rounds the repeat factors of an epoch."""
+    return np.random.default_rng((seed, epoch, _REPEAT_STREAM))
+
+
+def pool_rng(seed: int, turn: int) -> np.random.Generator:
+    """The randomness of one turn through a pool of samples that several epochs share."""
+    return np.random.default_rng((seed, turn, _POOL_STREAM))

@@ -47,7 +47,7 @@ class SampleJob:
         choice: the shape asked for.
         seed: of the run.
         epoch: zero-based.
-        index: of the record in the split.
+        index: of the sample in the epoch's mix; a record that comes several times looks different each time.
     """
 
     record: Record

@@ -57,6 +57,28 @@ def page_view(source_hw: tuple[int, int], page_hw: tuple[int, int], angle_degree
     return np.column_stack([turn, centre - turn @ (np.array(source_hw[::-1]) / 2)])
 
 
+def window_view(centre_xy: np.ndarray, extent_wh: np.ndarray, size_hw: tuple[int, int], turn: np.ndarray) -> np.ndarray:
+    """An upright window of the image, turned and resized to fill the sample.
+
+    Args:
+        centre_xy: of the window, source pixels.
+        extent_wh: (width, height) of the window, source pixels.
+        size_hw: of the sample, pixels.
+        turn: 2 x 2, a flip, quarter turn or both (`quarter_turn`).
+
+    Returns:
+        2 x 3 matrix, source to sample; it maps axes to axes.
+    """
+    size_wh = np.array(size_hw[::-1], np.float64)
+    turned = (size_wh / (np.abs(turn) @ extent_wh))[:, None] * turn
+    return np.column_stack([turned, size_wh / 2 - turned @ centre_xy])
+
+
+def quarter_turn(quarters: int) -> np.ndarray:
+    """The turn by so many quarters, clockwise as seen; 2 x 2 of exact 0, 1 and -1."""
+    return np.rint(_rotation(90.0 * quarters))
+
+
 def warp(image: np.ndarray, matrix: np.ndarray, size_hw: tuple[int, int]) -> np.ndarray:
     """Look at an image through a view; what lies outside it has the colour of its margins.
 
