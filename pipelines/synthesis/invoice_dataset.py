@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import cv2
 import numpy as np
-import yaml
 
-from pipelines.dataset import format_label_line, new_dataset_folder, refuse_existing
-from pipelines.errors import UsageError
+from pipelines.dataset import format_label_line, refuse_existing
 from pipelines.records import Record
-from pipelines.synthesis.fonts import Fonts, find_fonts
+from pipelines.synthesis.drawn_dataset import DrawnKind, require_drawable, write_drawn_dataset
+from pipelines.synthesis.fonts import find_fonts
 from pipelines.synthesis.invoices import InvoiceSpec, draw_invoice
 
 SMOKE_SIZES_HW = ((448, 320), (544, 384), (640, 480))
-JPEG_QUALITY = 95  # the scan already went through a worse one
-
-
-class _Drawn(NamedTuple):
-    """A written image: its record and what `dataset.yml` tells of it."""
-
-    record: Record
-    entry: dict[str, Any]
 
 
 def write_invoices(
@@ -58,71 +46,31 @@ def write_invoices(
         DataError: the disk refuses.
     """
     out = Path(out)
-    if min(num_train, num_val) < 1 or not sizes_hw or seed < 0:
-        raise UsageError(
-            f"a dataset needs num_train and num_val of at least 1, a size and a seed of at least 0, but got "
-            f"num_train={num_train}, num_val={num_val}, sizes_hw={list(sizes_hw)}, seed={seed}"
-        )
+    require_drawable(num_train, num_val, sizes_hw, seed)
     refuse_existing(out)
     specs = [replace(spec or InvoiceSpec(), size_hw=size_hw) for size_hw in sizes_hw]
     fonts = find_fonts(font_paths)
-    with new_dataset_folder(out) as partial:
-        _write_all(partial, {"train": num_train, "val": num_val}, seed, specs, fonts)
-
-
-def _write_all(root: Path, counts: dict[str, int], seed: int, specs: Sequence[InvoiceSpec], fonts: Fonts) -> None:
-    (root / "images").mkdir()
-    drawn: dict[str, list[_Drawn]] = {}
-    for split_number, (split, count) in enumerate(counts.items()):
-        drawn[split] = [
-            _write_one(root, split, index, np.random.default_rng([seed, split_number, index]), spec, fonts)
-            for index, spec in enumerate(specs[i % len(specs)] for i in range(count))
-        ]
-        lines = "".join(format_label_line(image.record) + "\n" for image in drawn[split])
-        (root / f"{split}.txt").write_bytes(lines.encode())
-    (root / "dataset.yml").write_bytes(_index_text(seed, fonts, drawn).encode())
-
-
-def _write_one(root: Path, split: str, index: int, rng: np.random.Generator, spec: InvoiceSpec, fonts: Fonts) -> _Drawn:
-    image, annotation = draw_invoice(rng, spec, fonts)
-    encoded = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])[1].tobytes()
-    name = f"{split}_{index:04d}"
-    record = Record(f"images/{name}.jpg", spec.size_hw, annotation, group=name)
-    (root / record.path).write_bytes(encoded)
-    entry = {
-        "split": split,
-        "group": name,
-        "size_hw": list(spec.size_hw),
-        "sha256": hashlib.sha256(encoded).hexdigest(),
-        "source": "synthetic",
-    }
-    return _Drawn(record, entry)
-
-
-def _index_text(seed: int, fonts: Fonts, drawn: dict[str, list[_Drawn]]) -> str:
-    """`dataset.yml` with the keys that `prepare` writes; one line an image (JSON is valid YAML)."""
     files = [family.regular.name for family in (*fonts.latin, *fonts.chinese)]
-    header = {
-        "task": "text_detection",
-        "classes": ["text"],
-        "source": {"format": "synthetic invoices", "seed": seed, "fonts": files},
-        "split": {
-            "rule": "drawn apart, every image a group of its own",
-            "groups": {split: len(images) for split, images in drawn.items()},
-        },
-        "counts": {split: _counts(images) for split, images in drawn.items()},
-        "faults": {},
-    }
-    entries = [image for images in drawn.values() for image in images]
-    lines = [f"  {json.dumps(image.record.path)}: {json.dumps(image.entry)}\n" for image in entries]
-    return yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=120) + "images:\n" + "".join(lines)
+
+    def draw(rng: np.random.Generator, split: str, index: int) -> tuple[np.ndarray, Any]:
+        return draw_invoice(rng, specs[index % len(specs)], fonts)
+
+    kind = DrawnKind(
+        task="text_detection",
+        classes=("text",),
+        source={"format": "synthetic invoices", "seed": seed, "fonts": files},
+        draw=draw,
+        label_suffix="txt",
+        label_text=lambda records: "".join(format_label_line(record) + "\n" for record in records),
+        counts=_counts,
+    )
+    write_drawn_dataset(out, kind, num_train=num_train, num_val=num_val, seed=seed)
 
 
-def _counts(images: Sequence[_Drawn]) -> dict[str, int]:
-    regions = [region for image in images for region in image.record.annotation.regions]
+def _counts(records: Sequence[Record]) -> dict[str, int]:
+    regions = [region for record in records for region in record.annotation.regions]
     return {
-        "images": len(images),
         "regions": len(regions),
         "ignored": sum(region.is_ignored for region in regions),
-        "text_free": sum(not image.record.annotation.regions for image in images),
+        "text_free": sum(not record.annotation.regions for record in records),
     }

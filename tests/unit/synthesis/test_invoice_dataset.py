@@ -83,7 +83,7 @@ def test_a_failure_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pyte
     def full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pipelines.synthesis.invoice_dataset._index_text", full_disk)
+    monkeypatch.setattr("pipelines.synthesis.drawn_dataset._index_text", full_disk)
     with pytest.raises(DataError, match="No space left on device; nothing was left there"):
         write(tmp_path / "invoices")
     assert list(tmp_path.iterdir()) == []
