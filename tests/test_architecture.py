@@ -38,12 +38,13 @@ ALLOWED = {
     "errors": allow(),
     "records": allow(packages="numpy"),
     "geometry": allow("records", "numpy shapely pyclipper"),
+    "tiles": allow("records", "numpy"),
     "config": allow("records geometry", "numpy pydantic yaml"),
     "task": allow("records", "numpy", lazily="paddle"),
     "dataset": allow("records geometry", "numpy cv2 PIL yaml"),
     "prep": allow("dataset records geometry", "numpy cv2 PIL yaml shapely", lazily="pypdfium2"),
     "synthesis": allow("dataset records geometry", "numpy cv2 PIL yaml"),
-    "batching": allow("dataset records geometry", "numpy cv2"),
+    "batching": allow("dataset tiles records geometry", "numpy cv2"),
     "evaluation": allow("records geometry", "numpy shapely pycocotools"),
     "report": allow("records geometry", "numpy matplotlib jinja2"),
     "text_detection": allow(
@@ -56,7 +57,7 @@ ALLOWED = {
     "export": allow("task records geometry", "numpy shapely yaml paddle", lazily="paddle paddleocr ppdet paddle2onnx"),
     "doctor": allow(lazily="psutil"),
     "runs": allow(
-        "records geometry config task dataset prep synthesis batching evaluation report text_detection defect_detection"
+        "records geometry tiles config task dataset prep synthesis batching evaluation report text_detection defect_detection"
         " engine export doctor",
         "numpy cv2 paddle",
         lazily="paddle",
@@ -71,6 +72,7 @@ WITHOUT_PADDLE = (
     "evaluation",
     "synthesis",
     "report",
+    "tiles",
     "config",
     "doctor",
     "text_detection.targets",
