@@ -67,15 +67,19 @@ def check(
 @app.command()
 def synthesize(
     out: Annotated[Path, typer.Option("--out", help="New dataset folder.")],
+    kind: Annotated[str, typer.Option(help="invoices or factory.")] = "invoices",
     train_images: Annotated[int, typer.Option("--train", help="Training images.")] = 64,
     val_images: Annotated[int, typer.Option("--val", help="Validation images.")] = 24,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
-    font: Annotated[list[Path] | None, typer.Option(help="More font files.")] = None,
+    size: Annotated[list[str] | None, typer.Option(help="HEIGHTxWIDTH in pixels, may be repeated.")] = None,
+    font: Annotated[list[Path] | None, typer.Option(help="More font files, for invoices.")] = None,
+    ok_share: Annotated[float | None, typer.Option(help="Share without a defect (factory); default 0.8.")] = None,
 ) -> None:
-    """Write a dataset of small synthetic invoices with exact labels."""
-    from pipelines.runs.data import synthesize_invoices
+    """Write a dataset of small synthetic invoices or factory images with exact labels."""
+    from pipelines.runs.synthesize import synthesize
 
-    synthesize_invoices(out, Terminal(), num_train=train_images, num_val=val_images, seed=seed, font_paths=font or [])
+    numbers = {"num_train": train_images, "num_val": val_images, "seed": seed}
+    synthesize(out, kind, Terminal(), **numbers, sizes=size or [], font_paths=font or [], ok_share=ok_share)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`prepare`, `check`, `synthesize` and `doctor`: what comes before training."""
+"""`prepare`, `check` and `doctor`: what comes before training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pipelines.doctor import diagnose
 from pipelines.prep import check_dataset, prepare_text
 from pipelines.records import Fault
 from pipelines.runs.reporter import Reporter
-from pipelines.synthesis.invoice_dataset import write_invoices
 
 _LISTED_FAULTS = 25
 _COUNTS = ("images", "regions", "ignored", "text_free")
@@ -34,14 +33,6 @@ def check(root: Path, reporter: Reporter) -> dict[str, Any]:
     _tell_counts(content["counts"], reporter)
     reporter.note(f"{root} can be trained on" if report.ok else f"{root} can't be trained on: mend the errors above")
     return content
-
-
-def synthesize_invoices(
-    out: Path, reporter: Reporter, *, num_train: int, num_val: int, seed: int, font_paths: Sequence[Path]
-) -> None:
-    """Write a dataset of synthetic invoices."""
-    write_invoices(out, num_train=num_train, num_val=num_val, seed=seed, font_paths=font_paths)
-    reporter.note(f"{num_train} training and {num_val} validation invoices written to {out}")
 
 
 def examine_environment(reporter: Reporter) -> dict[str, Any]:

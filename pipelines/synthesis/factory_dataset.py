@@ -14,6 +14,8 @@ from pipelines.records import Record
 from pipelines.synthesis.drawn_dataset import DrawnKind, require_drawable, write_drawn_dataset
 from pipelines.synthesis.factory_images import CLASS_SHARES, CLASSES, MIN_SIDE_PX, draw_factory_image
 
+SMOKE_SIZES_HW = ((256, 256),)
+OK_SHARE = 0.8
 MORE_DEFECTS = (0.6, 0.25, 0.15)
 """Shares of the images with a defect that have 0, 1 or 2 further ones."""
 
@@ -24,8 +26,8 @@ def write_factory_images(
     num_train: int,
     num_val: int,
     seed: int,
-    ok_share: float = 0.8,
-    sizes_hw: Sequence[tuple[int, int]] = ((256, 256),),
+    ok_share: float = OK_SHARE,
+    sizes_hw: Sequence[tuple[int, int]] = SMOKE_SIZES_HW,
 ) -> None:
     """Write a dataset that trains as it is: OUT/images, train.json, val.json and dataset.yml.
 

@@ -24,6 +24,8 @@ CLEAR_RATIO = 2.3
 """How far beyond visible the strongest tenth of a defect's pixels is."""
 TOUCHED_CONTRAST = 0.5
 """Less than this is no change: it vanishes in the rounding to whole grey levels."""
+_HIDING_TEXTURE = 18.0
+"""Grey levels of texture from which on marks need not be stronger: only a regular one is so strong."""
 _MAX_TRIES = 60
 
 DEFECTS: Mapping[str, Callable[[np.random.Generator, Stage], Mark]] = MappingProxyType(
@@ -74,7 +76,7 @@ def draw_factory_image(rng: np.random.Generator, size_hw: tuple[int, int], class
     light_radians = float(rng.uniform(0, 2 * np.pi))
     grey = surface.draw(rng, size_hw, light_radians)
     texture = _texture_contrast(grey)
-    stage = Stage(size_hw, light_radians, strength=16 + 1.6 * texture)
+    stage = Stage(size_hw, light_radians, strength=20 + 1.5 * min(texture, _HIDING_TEXTURE))
     is_hole = add_structure(rng, grey, surface, stage)
     scene = grey[..., None] * np.array(surface.tints_bgr[rng.integers(len(surface.tints_bgr))], dtype=np.float32)
     part = _Part(scene, draw_optics(rng, size_hw), is_hole, texture)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.dataset import format_label_line, refuse_existing
+from pipelines.errors import UsageError
 from pipelines.records import Record
 from pipelines.synthesis.drawn_dataset import DrawnKind, require_drawable, write_drawn_dataset
 from pipelines.synthesis.fonts import find_fonts
@@ -48,7 +49,10 @@ def write_invoices(
     out = Path(out)
     require_drawable(num_train, num_val, sizes_hw, seed)
     refuse_existing(out)
-    specs = [replace(spec or InvoiceSpec(), size_hw=size_hw) for size_hw in sizes_hw]
+    try:
+        specs = [replace(spec or InvoiceSpec(), size_hw=size_hw) for size_hw in sizes_hw]
+    except ValueError as error:
+        raise UsageError(f"sizes_hw={list(sizes_hw)}: {error}") from None
     fonts = find_fonts(font_paths)
     files = [family.regular.name for family in (*fonts.latin, *fonts.chinese)]
 
