@@ -51,9 +51,42 @@ def prepare_text_command(
     _write_json(json_file, report)
 
 
+@prepare_app.command("defect")
+def prepare_defect_command(
+    source: Annotated[Path, typer.Argument(help="Folder or label file of the raw data.")],
+    format: Annotated[str, typer.Option("--from", help="coco, voc, labelme or deeppcb.")],
+    out: Annotated[Path, typer.Option("--out", help="New dataset folder.")],
+    ok: Annotated[list[Path] | None, typer.Option("--ok", help="Folder of OK images, may be repeated.")] = None,
+    classes: Annotated[str | None, typer.Option(help="Classes to keep, in order: a,b,c.")] = None,
+    val: Annotated[float, typer.Option(help="Share of the images for validation.")] = 0.2,
+    group_by: Annotated[str | None, typer.Option(help="What must not straddle splits.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Where the images are, if elsewhere.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report only.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Prepare a defect detection dataset; OK images are kept and counted."""
+    from pipelines.runs.data import prepare_defect_dataset
+
+    report = prepare_defect_dataset(
+        source,
+        format,
+        out,
+        Terminal(),
+        val_share=val,
+        group_by=group_by,
+        seed=seed,
+        images=images,
+        ok_folders=ok or [],
+        classes=None if classes is None else classes.split(","),
+        dry_run=dry_run,
+    )
+    _write_json(json_file, report)
+
+
 @app.command()
 def check(
-    dataset: Annotated[Path, typer.Argument(help="Prepared dataset, or a PaddleOCR dataset folder.")],
+    dataset: Annotated[Path, typer.Argument(help="Prepared dataset, or a PaddleOCR or COCO dataset folder.")],
     json_file: JsonFile = None,
 ) -> None:
     """Every fault of a dataset in one pass; exit code 1 if it can't be trained on."""

@@ -11,15 +11,17 @@ from __future__ import annotations
 from pipelines.dataset.coco_files import format_coco
 from pipelines.dataset.defect_splits import defect_classes, load_defect_split, scan_defect_split
 from pipelines.dataset.image_files import image_size_hw, read_image
+from pipelines.dataset.index import format_index, read_index
 from pipelines.dataset.label_files import format_label_line, parse_label_line
 from pipelines.dataset.new_folder import new_dataset_folder, refuse_existing
-from pipelines.dataset.splits import SPLITS, faults_message, load_split, read_index, scan_split
+from pipelines.dataset.splits import SPLITS, faults_message, load_split, scan_split
 
 __all__ = [
     "SPLITS",
     "defect_classes",
     "faults_message",
     "format_coco",
+    "format_index",
     "format_label_line",
     "image_size_hw",
     "load_defect_split",

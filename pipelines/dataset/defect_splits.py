@@ -12,8 +12,9 @@ import numpy as np
 from pipelines.dataset.box_checks import box_faults, numeric_box
 from pipelines.dataset.coco_files import CocoFile, entry_item, read_coco
 from pipelines.dataset.image_files import image_size_hw
+from pipelines.dataset.index import read_index
 from pipelines.dataset.label_files import normalised_path
-from pipelines.dataset.splits import faults_message, read_index
+from pipelines.dataset.splits import faults_message
 from pipelines.errors import DataError
 from pipelines.records import DefectAnnotation, Fault, Record
 

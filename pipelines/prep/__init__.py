@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from pipelines.prep.check import CheckReport, check_dataset
-from pipelines.prep.formats import FORMATS
-from pipelines.prep.prepared import SplitCounts
-from pipelines.prep.text import PrepareReport, prepare_text
+from pipelines.prep.counts import DefectCounts, SplitCounts
+from pipelines.prep.defect import prepare_defect
+from pipelines.prep.formats import DEFECT_FORMATS, TEXT_FORMATS
+from pipelines.prep.preparation import PrepareReport
+from pipelines.prep.text import prepare_text
 
-__all__ = ["FORMATS", "CheckReport", "PrepareReport", "SplitCounts", "check_dataset", "prepare_text"]
+__all__ = [
+    "DEFECT_FORMATS",
+    "TEXT_FORMATS",
+    "CheckReport",
+    "DefectCounts",
+    "PrepareReport",
+    "SplitCounts",
+    "check_dataset",
+    "prepare_defect",
+    "prepare_text",
+]

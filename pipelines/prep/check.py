@@ -9,16 +9,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from pipelines.dataset.splits import SPLITS, read_index, scan_split
+from pipelines.dataset import SPLITS, defect_classes, read_index, scan_defect_split, scan_split
 from pipelines.errors import DataError
-from pipelines.geometry import equivalent_height
+from pipelines.prep.counts import Counts, DefectCounts, SplitCounts, defect_quantiles, text_quantiles
 from pipelines.prep.images import ImageFacts, examine_image
-from pipelines.prep.prepared import SplitCounts
 from pipelines.records import Fault, Record
 
-_QUANTILES = (0, 0.1, 0.5, 0.9, 1)
+_DEFECTS = "defect_detection"
 
 
 @dataclass(frozen=True)
@@ -27,14 +24,17 @@ class CheckReport:
 
     Attributes:
         root: the dataset.
+        task: "text_detection" or "defect_detection".
         counts: by split.
-        quantiles: by split, then by "height_px", "width_px" (of images) and "text_height_px" (of regions that are
-            not ignored): the 0, 10, 50, 90 and 100 % points; absent where there is nothing to measure.
+        quantiles: by split, then by "height_px", "width_px" (of images) and "text_height_px", or "defect_short_px" and
+            "defect_long_px" (of what is not ignored): the 0, 10, 50, 90 and 100 % points; absent where there is
+            nothing to measure.
         faults: everything found; "error" means that it can't be trained on.
     """
 
     root: str
-    counts: Mapping[str, SplitCounts]
+    task: str
+    counts: Mapping[str, Counts]
     quantiles: Mapping[str, Mapping[str, tuple[float, ...]]]
     faults: tuple[Fault, ...]
 
@@ -56,24 +56,61 @@ def check_dataset(root: Path, workers: int | None = None) -> CheckReport:
     root = Path(root)
     if not root.is_dir():
         raise DataError(f"{root}: no such dataset folder")
-    index = read_index(root)["images"]
+    index = read_index(root)
+    task = _task_of(root, index)
+    scan = scan_defect_split if task == _DEFECTS else scan_split
     faults: list[Fault] = []
     records: dict[str, list[Record]] = {}
     for split in SPLITS:
-        records[split], found = scan_split(root, split)
+        records[split], found = scan(root, split)
         faults += found
     everything = [(split, record) for split in SPLITS for record in records[split]]
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         facts = list(pool.map(examine_image, [root / record.path for _, record in everything]))
     for (_, record), fact in zip(everything, facts, strict=True):
-        faults += _image_faults(root, record, fact, index.get(record.path, {}))
+        faults += _image_faults(root, record, fact, index["images"].get(record.path, {}))
     faults += _leaks(root, everything, facts)
+    counts = _counts(root, task, records)
+    quantiles = defect_quantiles if task == _DEFECTS else text_quantiles
     return CheckReport(
         root=str(root),
-        counts={split: SplitCounts.of(records[split]) for split in SPLITS},
-        quantiles={split: _quantiles(records[split]) for split in SPLITS},
-        faults=tuple(faults),
+        task=task,
+        counts=counts,
+        quantiles={split: quantiles(records[split]) for split in SPLITS},
+        faults=(*faults, *_unscored(root, counts)),
     )
+
+
+def _task_of(root: Path, index: Mapping[str, Any]) -> str:
+    """As `dataset.yml` says; without it, by the kind of label file that is there."""
+    said = index.get("task")
+    if said is not None:
+        return str(said)
+    return _DEFECTS if any((root / f"{split}.json").is_file() for split in SPLITS) else "text_detection"
+
+
+def _counts(root: Path, task: str, records: Mapping[str, Sequence[Record]]) -> dict[str, Counts]:
+    if task != _DEFECTS:
+        return {split: SplitCounts.of(records[split]) for split in SPLITS}
+    try:
+        classes = defect_classes(root)
+    except DataError:
+        classes = ()  # told with the splits, which then have no records
+    return {split: DefectCounts.of(records[split], classes) for split in SPLITS}
+
+
+def _unscored(root: Path, counts: Mapping[str, Counts]) -> list[Fault]:
+    """A warning for every class that a split has nothing of: it can't be learned, or not be scored."""
+    faults = []
+    for split, lack in zip(SPLITS, ("learn it from", "score it on"), strict=True):
+        of_split = counts[split]
+        if isinstance(of_split, DefectCounts) and of_split.defects:
+            missing = [name for name, number in of_split.per_class.items() if number == 0]
+            file = str(root / f"{split}.json")
+            faults += [
+                Fault(file, f"class {name!r} has no object here: nothing to {lack}", "warning") for name in missing
+            ]
+    return faults
 
 
 def _image_faults(root: Path, record: Record, facts: ImageFacts, known: Mapping[str, Any]) -> list[Fault]:
@@ -82,7 +119,7 @@ def _image_faults(root: Path, record: Record, facts: ImageFacts, known: Mapping[
         return [Fault(file, facts.fault, "error")]
     if facts.size_hw != record.size_hw:
         sizes = "{1} x {0} px, but dataset.yml says {3} x {2} px".format(*facts.size_hw, *record.size_hw)
-        return [Fault(file, f"is {sizes}: the regions belong to another image; run prepare again", "error")]
+        return [Fault(file, f"is {sizes}: the labels belong to another image; run prepare again", "error")]
     if known.get("sha256", facts.sha256) != facts.sha256:
         return [Fault(file, "is not the file that prepare wrote (sha256 differs)", "warning")]
     return [Fault(file, facts.note, "warning")] if facts.note else []
@@ -105,17 +142,3 @@ def _leaks(root: Path, everything: Sequence[tuple[str, Record]], facts: Sequence
             reason = f"group {record.group!r} is in val too, with {val_groups[record.group]}"
             faults.append(Fault(file, reason, "warning"))
     return faults
-
-
-def _quantiles(records: Sequence[Record]) -> dict[str, tuple[float, ...]]:
-    regions = [region for record in records for region in record.annotation.regions if not region.is_ignored]
-    measured: dict[str, list[float]] = {
-        "height_px": [record.size_hw[0] for record in records],
-        "width_px": [record.size_hw[1] for record in records],
-        "text_height_px": [equivalent_height(region.points_px) for region in regions],
-    }
-    return {
-        name: tuple(round(float(value), 1) for value in np.quantile(values, _QUANTILES))
-        for name, values in measured.items()
-        if values
-    }

@@ -1,14 +1,41 @@
-"""The text formats `prepare text --from FORMAT` reads: one reader each."""
+"""The formats that `prepare text|defect --from FORMAT` reads: one reader each."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pipelines.errors import UsageError
+from pipelines.prep.deeppcb import read_deeppcb
 from pipelines.prep.icdar2015 import read_icdar2015
+from pipelines.prep.labelme import read_labelme
 from pipelines.prep.paddleocr import read_paddleocr
-from pipelines.prep.raw import Reader
+from pipelines.prep.raw import DefectReader, TextReader
 from pipelines.prep.sroie import read_sroie
 
-FORMATS: dict[str, Reader] = {
+AnyReader = TypeVar("AnyReader", TextReader, DefectReader)
+
+TEXT_FORMATS: dict[str, TextReader] = {
     "icdar2015": read_icdar2015,
     "paddleocr": read_paddleocr,
     "sroie": read_sroie,
 }
+DEFECT_FORMATS: dict[str, DefectReader] = {
+    "deeppcb": read_deeppcb,
+    "labelme": read_labelme,
+}
+
+
+def reader_of(formats: Mapping[str, AnyReader], name: str, kind: str) -> AnyReader:
+    """The reader called `name`.
+
+    Raises:
+        UsageError: there is none; names the nearest.
+    """
+    reader = formats.get(name)
+    if reader is None:
+        near = difflib.get_close_matches(name, formats, 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"unknown {kind} format {name!r}; expected one of {', '.join(formats)}{meant}")
+    return reader

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pipelines.errors import DataError
 from pipelines.prep.corner_files import read_corner_file
-from pipelines.prep.raw import RawImage, images_by_stem, name_below
+from pipelines.prep.raw import RawImage, RawText, images_by_stem, name_below
 from pipelines.records import Fault
 
 
-def read_icdar2015(source: Path, images: Path | None) -> Iterator[RawImage | Fault]:
+def read_icdar2015(source: Path, images: Path | None) -> Iterator[RawText | Fault]:
     """Images of every `gt_*.txt` below `source`, looked for below `images`, else below `source`.
 
     The original download names its folders "...training..." and "...test...": they are the split if both are there.

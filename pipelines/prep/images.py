@@ -27,6 +27,7 @@ class ImageFacts:
         conversion: why it can't be copied as it is (rotated, 16 bits, ...), or "" if it can.
         note: what the user should know besides, or "".
         suffix: what to append to its name when converted, e.g. ".png".
+        is_turned: its EXIF says that width and height are swapped when it is shown.
     """
 
     size_hw: tuple[int, int] = (0, 0)
@@ -35,6 +36,7 @@ class ImageFacts:
     conversion: str = ""
     note: str = ""
     suffix: str = ""
+    is_turned: bool = False
 
 
 def examine_image(path: Path) -> ImageFacts:
@@ -60,14 +62,16 @@ def _facts(image: Image.Image, content: bytes) -> ImageFacts:
     width, height = image.size
     pages = getattr(image, "n_frames", 1) if image.format != "MPO" else 1
     conversion = _conversion(image, content, orientation)
+    is_turned = orientation in (5, 6, 7, 8)
     if image.mode in ("I", "F"):
         return ImageFacts(fault=f"has 32-bit pixels ({image.mode}); save it with 8 or 16 bits")
     return ImageFacts(
-        size_hw=(width, height) if orientation in (5, 6, 7, 8) else (height, width),
+        size_hw=(width, height) if is_turned else (height, width),
         sha256=hashlib.sha256(content).hexdigest(),
         conversion=conversion,
         note=f"has {pages} pages and only the first is used" if pages > 1 else "",
         suffix=".png" if conversion and image.format != "JPEG" else "",
+        is_turned=is_turned,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipelines.dataset.label_files import decoded, normalised_path, numbered_lines, split_label_line
 from pipelines.errors import DataError
-from pipelines.prep.raw import RawImage, RawRegion, is_ignore_mark, name_below
+from pipelines.prep.raw import RawImage, RawRegion, RawText, is_ignore_mark, name_below
 from pipelines.records import Fault
 
 _NOT_LABELS = ("filestate", "rec_gt")
@@ -18,7 +18,7 @@ _NOT_LABELS = ("filestate", "rec_gt")
 _SPACED = re.compile(r"^(\S.*?\.(?:jpe?g|png|bmp|tiff?|webp))\s+(\[.*\])\s*$", re.IGNORECASE)
 
 
-def read_paddleocr(source: Path, images: Path | None) -> Iterator[RawImage | Fault]:
+def read_paddleocr(source: Path, images: Path | None) -> Iterator[RawText | Fault]:
     """Images of a label file, or of the label files in a folder.
 
     `train*.txt` with `val*.txt` or `test*.txt` are the split, any others are split later.

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pipelines.prep.images import ImageFacts, examine_image
-from pipelines.prep.raw import RawImage
-from pipelines.prep.repair import repaired_regions
+from pipelines.prep.raw import RawImage, Region
 from pipelines.prep.split import group_rule, joined_groups, val_groups
-from pipelines.records import Fault, Record, TextAnnotation
+from pipelines.records import Fault, Record
+
+Annotate = Callable[[RawImage[Region], ImageFacts], "tuple[Any | None, list[Fault]]"]
+"""The annotation of a decoded image, None if it can't be used, and all faults on the way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,70 +27,43 @@ class PreparedImage:
     Attributes:
         raw: what the reader gave.
         facts: what decoding told.
-        record: path in the dataset, size, repaired regions and group.
+        record: path in the dataset, size, repaired annotation and group.
         split: "train" or "val".
     """
 
-    raw: RawImage
+    raw: RawImage[Any]
     facts: ImageFacts
     record: Record
     split: str
 
 
-@dataclass(frozen=True)
-class SplitCounts:
-    """What a split holds; `ignored` of the `regions` are ignore regions, `text_free` images have no region."""
-
-    images: int
-    regions: int
-    ignored: int
-    text_free: int
-
-    @classmethod
-    def of(cls, records: Sequence[Record]) -> SplitCounts:
-        regions = [region for record in records for region in record.annotation.regions]
-        return cls(
-            images=len(records),
-            regions=len(regions),
-            ignored=sum(region.is_ignored for region in regions),
-            text_free=sum(not record.annotation.regions for record in records),
-        )
-
-
-def examined(raws: Sequence[RawImage], workers: int) -> tuple[list[PreparedImage], list[Fault]]:
-    """Every image that can be decoded, with repaired regions, sorted by path; and all faults on the way."""
-    raws, faults = _listed_once(raws)
+def examined(
+    raws: Sequence[RawImage[Region]], workers: int, annotate: Annotate[Region]
+) -> tuple[list[PreparedImage], list[Fault]]:
+    """Every image that can be decoded, with its annotation, sorted by path; and all faults on the way."""
+    faults = [Fault(raw.label, f"{raw.name}: {raw.fault}", "dropped", raw.line) for raw in raws if raw.fault]
+    raws = [raw for raw in raws if not raw.fault]
     # Decoding and hashing release the GIL, so threads use all cores and nothing needs pickling.
     with ThreadPoolExecutor(workers) as pool:
         all_facts = list(pool.map(examine_image, [raw.image for raw in raws]))
     usable = []
     for raw, facts in zip(raws, all_facts, strict=True):
         faults += _image_faults(raw, facts)
-        if not facts.fault:
-            usable.append((raw, facts))
-    names = target_names([(raw.image, facts.suffix) for raw, facts in usable])
-    prepared = []
-    for (raw, facts), name in zip(usable, names, strict=True):
-        regions, found = repaired_regions(raw, facts.size_hw)
+        if facts.fault:
+            continue
+        annotation, found = annotate(raw, facts)
         faults += found
-        record = Record(name, facts.size_hw, TextAnnotation(regions))
-        prepared.append(PreparedImage(raw, facts, record, raw.split))
+        if annotation is not None:
+            usable.append((raw, facts, annotation))
+    names = target_names([(raw.image, facts.suffix) for raw, facts, _ in usable])
+    prepared = [
+        PreparedImage(raw, facts, Record(name, facts.size_hw, annotation), raw.split)
+        for (raw, facts, annotation), name in zip(usable, names, strict=True)
+    ]
     return sorted(prepared, key=lambda image: image.record.path), faults
 
 
-def _listed_once(raws: Iterable[RawImage]) -> tuple[list[RawImage], list[Fault]]:
-    """The first listing of every file, and a fault for each further one."""
-    first: dict[Path, RawImage] = {}
-    faults: list[Fault] = []
-    for raw in raws:
-        kept = first.setdefault(raw.image.resolve(), raw)
-        if kept is not raw:
-            at = kept.label if kept.line is None else f"{kept.label}:{kept.line}"
-            faults.append(Fault(raw.label, f"{raw.name} is already labelled at {at}", "dropped", raw.line))
-    return list(first.values()), faults
-
-
-def _image_faults(raw: RawImage, facts: ImageFacts) -> list[Fault]:
+def _image_faults(raw: RawImage[Any], facts: ImageFacts) -> list[Fault]:
     file = str(raw.image)
     if facts.fault:
         return [Fault(file, f"{facts.fault} (labelled in {raw.label})", "dropped")]
@@ -117,25 +94,39 @@ def assigned(
     images: Sequence[PreparedImage], val_share: float, group_by: str | None, seed: int
 ) -> tuple[list[PreparedImage], list[Fault]]:
     """Give every image its group and split: the source's split where it has one, else whole groups by hash."""
+    grouped, faults = _grouped(images, group_by)
+    given = {image.record.group: image.split for image in sorted(grouped, key=lambda i: i.split) if image.split}
+    sizes = Counter(image.record.group for image in grouped if image.record.group not in given)
+    chosen = val_groups(sizes, val_share, seed)
+    # A group with a given split takes its other images along; where it straddles, to val.
+    placed = [
+        image if image.split else replace(image, split=given.get(image.record.group, _side(image, chosen)))
+        for image in grouped
+    ]
+    if given:
+        kept, found = _without_leaks(placed)
+        return kept, faults + found
+    return placed, faults
+
+
+def _side(image: PreparedImage, chosen: Container[str]) -> str:
+    return "val" if image.record.group in chosen else "train"
+
+
+def _grouped(images: Sequence[PreparedImage], group_by: str | None) -> tuple[list[PreparedImage], list[Fault]]:
+    """Every image with its group: by the rule, else the source's, else its own; equal pictures share one."""
     rule = group_rule(group_by)
     faults: list[Fault] = []
     groups: list[str] = []
     for image in images:
-        group = rule(image.raw.name)
+        group = image.raw.group if group_by is None and image.raw.group else rule(image.raw.name)
         if group is None:
             reason = f"the group rule {group_by!r} says nothing about {image.raw.name}: it is a group of its own"
             faults.append(Fault(image.raw.label, reason, "warning", image.raw.line))
         groups.append(group or image.raw.name)
     groups = joined_groups(groups, [image.facts.sha256 for image in images])
-    grouped = [
-        replace(image, record=replace(image.record, group=group)) for image, group in zip(images, groups, strict=True)
-    ]
-    if all(image.split for image in images):
-        kept, found = _without_leaks(grouped)
-        return kept, faults + found
-    sizes = {group: groups.count(group) for group in set(groups)}
-    chosen = val_groups(sizes, val_share, seed)
-    return [replace(image, split="val" if image.record.group in chosen else "train") for image in grouped], faults
+    pairs = zip(images, groups, strict=True)
+    return [replace(image, record=replace(image.record, group=group)) for image, group in pairs], faults
 
 
 def _without_leaks(images: Sequence[PreparedImage]) -> tuple[list[PreparedImage], list[Fault]]:

@@ -1,11 +1,11 @@
-"""What every reader yields: images with regions as a label file has them, unchecked, and faults on the way."""
+"""What every reader yields: images with text regions or defect boxes as a label file has them, unchecked; faults."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pipelines.dataset.label_files import IGNORED_TRANSCRIPTIONS
 from pipelines.records import Fault
@@ -33,7 +33,53 @@ class RawRegion:
 
 
 @dataclass(frozen=True)
-class RawImage:
+class RawBox:
+    """A defect's box before any check.
+
+    Attributes:
+        corners: left, top, right, bottom in px if all is well, else what the label file gives.
+        class_name: as written.
+        is_ignored: marked as a crowd, as difficult or as an ignore region.
+        item: which object of the label file, or "".
+        line: line of the label file, from 1, where it has lines.
+        repairs: what had to be done to read it.
+        fault: why it can't be used whatever its corners, or "".
+    """
+
+    corners: Any
+    class_name: Any
+    is_ignored: bool = False
+    item: str = ""
+    line: int | None = None
+    repairs: tuple[str, ...] = ()
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class ClassList:
+    """Class names in the order that a source gives them; a class in it may have no object."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Unlabelled:
+    """An image file that the source says nothing about: OK if the user says so, else left out.
+
+    Attributes:
+        image: the file.
+        reason: what was expected for it.
+    """
+
+    image: Path
+    reason: str
+
+
+Region = TypeVar("Region", RawRegion, RawBox)
+
+
+@dataclass(frozen=True)
+class RawImage(Generic[Region]):
     """An image file that exists, with its regions before any check.
 
     Attributes:
@@ -41,23 +87,34 @@ class RawImage:
         name: its path relative to the source where it lies below it, with forward slashes; what group rules see.
         label: label file, for messages.
         line: line of the label file, or None where a file belongs to one image.
-        regions: text regions, unchecked.
+        regions: text regions or defect boxes, unchecked; none is an image without text, or an OK image.
         split: "train" or "val" where the source says so, else "".
+        group: what must not straddle splits where the source says so, else "".
+        said_hw: (height, width) that the label file says the image has, or None.
+        fault: why it can't be used whatever it shows, or "".
     """
 
     image: Path
     name: str
     label: str
     line: int | None
-    regions: tuple[RawRegion, ...]
+    regions: tuple[Region, ...]
     split: str = ""
+    group: str = ""
+    said_hw: tuple[int, int] | None = None
+    fault: str = ""
 
 
-Reader = Callable[[Path, "Path | None"], Iterator["RawImage | Fault"]]
+RawText = RawImage[RawRegion]
+RawDefects = RawImage[RawBox]
+TextReader = Callable[[Path, "Path | None"], Iterator["RawText | Fault"]]
 """`reader(source, images)`: all images and faults of a source; `images` is where to look for images first.
 
 Raises DataError when the source has not the layout at all.
 """
+DefectItem = RawDefects | ClassList | Unlabelled | Fault
+DefectReader = Callable[[Path, "Path | None"], Iterator[DefectItem]]
+"""As `TextReader`, with the source's own list of classes where it has one, and the images it says nothing about."""
 
 
 def is_ignore_mark(transcription: str) -> bool:

@@ -20,7 +20,7 @@ import numpy as np
 
 from pipelines.dataset.region_checks import MIN_AREA_PX, compact, region_faults
 from pipelines.geometry import clip_polygon, is_simple_polygon, polygon_area, untangle_quad
-from pipelines.prep.raw import RawImage, RawRegion
+from pipelines.prep.raw import RawRegion, RawText
 from pipelines.records import Fault, TextRegion
 
 
@@ -35,7 +35,7 @@ class _Repaired:
     repairs: tuple[str, ...]
 
 
-def repaired_regions(raw: RawImage, size_hw: tuple[int, int]) -> tuple[tuple[TextRegion, ...], list[Fault]]:
+def repaired_regions(raw: RawText, size_hw: tuple[int, int]) -> tuple[tuple[TextRegion, ...], list[Fault]]:
     """All regions of an image of (height, width) px that can be drawn, and a fault for every change."""
     regions: list[TextRegion] = []
     faults: list[Fault] = []

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pipelines.errors import DataError
 from pipelines.prep.corner_files import read_corner_file
-from pipelines.prep.raw import RawImage, images_by_stem, name_below
+from pipelines.prep.raw import RawImage, RawText, images_by_stem, name_below
 from pipelines.records import Fault
 
 
-def read_sroie(source: Path, images: Path | None) -> Iterator[RawImage | Fault]:
+def read_sroie(source: Path, images: Path | None) -> Iterator[RawText | Fault]:
     """Images of `source` by id; where `train.txt` and `val.txt` list ids, they are the split.
 
     Raises:
@@ -36,7 +36,7 @@ def read_sroie(source: Path, images: Path | None) -> Iterator[RawImage | Fault]:
         yield Fault(str(box), f"{len(rest)} files are in no list and are left out, first {rest[0]}", "dropped")
 
 
-def _image(source: Path, label: Path, pictures: list[Path], split: str) -> Iterator[RawImage | Fault]:
+def _image(source: Path, label: Path, pictures: list[Path], split: str) -> Iterator[RawText | Fault]:
     if len(pictures) > 1:
         reason = f"{len(pictures)} images have this id; {pictures[0].name} is taken, not {pictures[1].name}"
         yield Fault(str(label), reason, "warning")

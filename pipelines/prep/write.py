@@ -11,11 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from pipelines.dataset import new_dataset_folder
-from pipelines.dataset.label_files import format_label_line
-from pipelines.dataset.splits import INDEX_NAME, SPLITS
+from pipelines.dataset.index import INDEX_NAME, format_index
 from pipelines.prep.images import upright_bytes
 from pipelines.prep.prepared import PreparedImage
 from pipelines.records import Fault
@@ -24,32 +21,38 @@ FAULTS_NAME = "faults.jsonl"
 
 
 def write_dataset(
-    out: Path, header: Mapping[str, Any], images: Sequence[PreparedImage], faults: Sequence[Fault], workers: int
+    out: Path,
+    header: Mapping[str, Any],
+    images: Sequence[PreparedImage],
+    labels: Mapping[str, str],
+    faults: Sequence[Fault],
+    workers: int,
 ) -> None:
     """Write images, label files, `dataset.yml` and `faults.jsonl` beside `out`, then rename: all or nothing.
+
+    Args:
+        out: new dataset folder.
+        header: the part of `dataset.yml` above the images.
+        images: to copy or convert.
+        labels: text of every label file by its name.
+        faults: one a line of `faults.jsonl`.
+        workers: threads that copy and convert.
 
     Raises:
         UsageError: `out` is not empty.
         DataError: the disk refuses.
     """
-    with new_dataset_folder(out) as partial:
-        _write_into(partial, header, images, faults, workers)
-
-
-def _write_into(
-    folder: Path, header: Mapping[str, Any], images: Sequence[PreparedImage], faults: Sequence[Fault], workers: int
-) -> None:
-    for parent in sorted({(folder / image.record.path).parent for image in images}):
-        parent.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(workers) as pool:
-        hashes = list(pool.map(lambda image: _write_image(folder, image), images))
-    for split in SPLITS:
-        lines = [format_label_line(image.record) + "\n" for image in images if image.split == split]
-        (folder / f"{split}.txt").write_bytes("".join(lines).encode())
-    entries = [_index_entry(image, sha256) for image, sha256 in zip(images, hashes, strict=True)]
-    (folder / INDEX_NAME).write_bytes(_index_text(header, entries).encode())
-    lines = [_json(asdict(fault)) + "\n" for fault in faults]
-    (folder / FAULTS_NAME).write_bytes("".join(lines).encode("utf-8", "replace"))
+    with new_dataset_folder(out) as folder:
+        for parent in sorted({(folder / image.record.path).parent for image in images}):
+            parent.mkdir(parents=True, exist_ok=True)
+        with ThreadPoolExecutor(workers) as pool:
+            hashes = list(pool.map(lambda image: _write_image(folder, image), images))
+        for name, text in labels.items():
+            (folder / name).write_bytes(text.encode())
+        entries = dict(_index_entry(image, sha256) for image, sha256 in zip(images, hashes, strict=True))
+        (folder / INDEX_NAME).write_bytes(format_index(header, entries).encode())
+        lines = [json.dumps(asdict(fault), ensure_ascii=False) + "\n" for fault in faults]
+        (folder / FAULTS_NAME).write_bytes("".join(lines).encode("utf-8", "replace"))
 
 
 def _write_image(folder: Path, image: PreparedImage) -> str:
@@ -74,14 +77,3 @@ def _index_entry(image: PreparedImage, sha256: str) -> tuple[str, dict[str, Any]
     if image.facts.conversion:
         entry |= {"converted": image.facts.conversion, "source_sha256": image.facts.sha256}
     return image.record.path, entry
-
-
-def _index_text(header: Mapping[str, Any], entries: Sequence[tuple[str, dict[str, Any]]]) -> str:
-    """YAML with one line an image, which reads and compares better than a block each; JSON is valid YAML."""
-    head = yaml.safe_dump(dict(header), sort_keys=False, allow_unicode=True, width=120)
-    lines = [f"  {_json(path)}: {_json(entry)}\n" for path, entry in entries]
-    return head + "images:\n" + "".join(lines)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

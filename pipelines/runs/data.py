@@ -7,21 +7,30 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.doctor import diagnose
-from pipelines.prep import check_dataset, prepare_text
+from pipelines.prep import PrepareReport, check_dataset, prepare_defect, prepare_text
 from pipelines.records import Fault
 from pipelines.runs.reporter import Reporter
 
 _LISTED_FAULTS = 25
-_COUNTS = ("images", "regions", "ignored", "text_free")
+_TEXT_COUNTS = {"images": "images", "regions": "text regions", "ignored": "ignored", "text_free": "text-free images"}
+_DEFECT_COUNTS = {"images": "images", "ok_images": "OK images", "defects": "defects", "ignored": "ignored"}
 
 
 def prepare_text_dataset(source: Path, format: str, out: Path, reporter: Reporter, **options: Any) -> dict[str, Any]:
     """`prep.prepare_text`, told on the terminal; options as there."""
-    report = prepare_text(source, format, out, **options)
+    return _told(prepare_text(source, format, out, **options), reporter)
+
+
+def prepare_defect_dataset(source: Path, format: str, out: Path, reporter: Reporter, **options: Any) -> dict[str, Any]:
+    """`prep.prepare_defect`, told on the terminal; options as there."""
+    return _told(prepare_defect(source, format, out, **options), reporter)
+
+
+def _told(report: PrepareReport, reporter: Reporter) -> dict[str, Any]:
     content = report.to_json()
     _tell_faults(report.faults, reporter)
     _tell_counts(content["counts"], reporter)
-    reporter.note(f"dry run: {out} was not written" if options.get("dry_run") else f"dataset written to {out}")
+    reporter.note(f"dry run: {report.out} was not written" if report.dry_run else f"dataset written to {report.out}")
     return content
 
 
@@ -31,6 +40,7 @@ def check(root: Path, reporter: Reporter) -> dict[str, Any]:
     content = report.to_json()
     _tell_faults(report.faults, reporter)
     _tell_counts(content["counts"], reporter)
+    _tell_sizes(content["quantiles"], reporter)
     reporter.note(f"{root} can be trained on" if report.ok else f"{root} can't be trained on: mend the errors above")
     return content
 
@@ -54,6 +64,22 @@ def _tell_faults(faults: Sequence[Fault], reporter: Reporter) -> None:
         reporter.note(f"... and {len(faults) - _LISTED_FAULTS} more; --json FILE lists all")
 
 
-def _tell_counts(counts: Mapping[str, Mapping[str, int]], reporter: Reporter) -> None:
-    rows = [[split, *(numbers[name] for name in _COUNTS)] for split, numbers in counts.items()]
-    reporter.table("Dataset", ("split", "images", "text regions", "ignored", "text-free images"), rows)
+def _tell_counts(counts: Mapping[str, Mapping[str, Any]], reporter: Reporter) -> None:
+    is_text = all("text_free" in numbers for numbers in counts.values())
+    columns = _TEXT_COUNTS if is_text else _DEFECT_COUNTS
+    rows = [[split, *(numbers[name] for name in columns)] for split, numbers in counts.items()]
+    reporter.table("Dataset", ("split", *columns.values()), rows)
+    if not is_text:
+        names = dict.fromkeys(name for numbers in counts.values() for name in numbers["per_class"])
+        rows = [[name, *(numbers["per_class"].get(name, 0) for numbers in counts.values())] for name in names]
+        reporter.table("Defects by class", ("class", *counts), rows)
+
+
+def _tell_sizes(quantiles: Mapping[str, Mapping[str, Sequence[float]]], reporter: Reporter) -> None:
+    rows = [
+        [split, name.removesuffix("_px").replace("_", " "), *(f"{value:g}" for value in values)]
+        for split, measured in quantiles.items()
+        for name, values in measured.items()
+    ]
+    columns = ("split", "of", "smallest", "10 %", "median", "90 %", "largest")
+    reporter.table("Sizes in pixels", columns, rows)

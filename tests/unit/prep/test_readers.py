@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.errors import DataError
-from pipelines.prep.formats import FORMATS
+from pipelines.prep.formats import TEXT_FORMATS
 from pipelines.prep.raw import RawImage
 from pipelines.records import Fault
 
@@ -14,7 +14,7 @@ CORNERS = "10,10,50,10,50,20,10,20"
 
 
 def read(format, source, images=None):
-    found = list(FORMATS[format](source, images))
+    found = list(TEXT_FORMATS[format](source, images))
     return [f for f in found if isinstance(f, RawImage)], [f for f in found if isinstance(f, Fault)]
 
 

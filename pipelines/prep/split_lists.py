@@ -1,0 +1,75 @@
+"""Lists that say which image trains and which validates: `train.txt` and `val.txt` with a name or a pair a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pipelines.dataset.label_files import normalised_path
+from pipelines.prep.raw import IMAGE_SUFFIXES
+from pipelines.records import Fault
+
+_NAMES = {"val": ("val.txt", "test.txt"), "train": ("train.txt", "trainval.txt")}
+
+
+@dataclass(frozen=True)
+class ListLine:
+    """One line of a list.
+
+    Attributes:
+        text: without blanks around, forward slashes.
+        split: "train" or "val".
+        file: the list.
+        line: from 1.
+    """
+
+    text: str
+    split: str
+    file: Path
+    line: int
+
+    @property
+    def key(self) -> str:
+        """What it is about: the first name's file name without folder and suffixes."""
+        return stem_of(self.text.split()[0])
+
+
+def read_lists(folder: Path) -> list[ListLine]:
+    """Every line of the two lists, those of val first; [] unless both are there."""
+    found = {split: [folder / name for name in names if (folder / name).is_file()] for split, names in _NAMES.items()}
+    if not all(found.values()):
+        return []
+    lines = []
+    for split, files in found.items():
+        texts = files[0].read_text("utf-8-sig", errors="replace").splitlines()
+        lines += [
+            ListLine(normalised_path(text.strip()), split, files[0], n)
+            for n, text in enumerate(texts, 1)
+            if text.strip()
+        ]
+    return lines
+
+
+def first_listings(lines: Sequence[ListLine]) -> tuple[dict[str, ListLine], list[Fault]]:
+    """By key the line that counts, and a fault for each further one: what is in both lists stays in val."""
+    first: dict[str, ListLine] = {}
+    faults = []
+    for line in lines:
+        kept = first.setdefault(line.key, line)
+        if kept is not line:
+            reason = f"{line.key} is already listed for {kept.split}"
+            faults.append(Fault(str(line.file), reason, "dropped", line.line))
+    return first, faults
+
+
+def stem_of(name: str) -> str:
+    """File name without folder and suffix; of `a.jpg.xml`, which some tools write, "a"."""
+    path = PurePosixPath(normalised_path(name))
+    inner = PurePosixPath(path.stem)
+    return inner.stem if inner.suffix.lower() in IMAGE_SUFFIXES else path.stem if _is_suffix(path.suffix) else path.name
+
+
+def _is_suffix(suffix: str) -> bool:
+    """Whether it is a file type, not the end of a name such as `plate_1.25`."""
+    return suffix.lower() in IMAGE_SUFFIXES or suffix.lower() in (".xml", ".json", ".txt", ".csv")
