@@ -6,14 +6,13 @@ would leave a box around the turned box, and the network would learn boxes that 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from pipelines.batching.colour import ColourJitter
+from pipelines.batching.jitter import check_scale_jitter, check_shares, scale_factor
 from pipelines.batching.shapes import ShapeChoice
 from pipelines.batching.views import quarter_turn, warp, window_view
 from pipelines.errors import DataError, UsageError
@@ -29,8 +28,10 @@ class DefectAugmentation:
     """An `Augmentation` for defects: how a sample may differ from what evaluation would see of the same tile.
 
     A sample stays what it was drawn for: if moving and scaling would bring a defect into an OK tile, or leave a
-    defective tile without any, other draws are tried, and at last the tile is shown as it lies. So the share of OK
-    samples is the one that was asked for. What lies outside the image has the colour of its margins.
+    defective tile without any, it is drawn again, and at last an OK tile is shown as it lies, a defective one about a
+    defect. So the share of OK samples is the one that was asked for.
+
+    What lies outside the image has the colour of its margins.
 
     Attributes:
         scale: network pixels per image pixel, or "fit": the whole view is resized to the sample's shape.
@@ -55,14 +56,10 @@ class DefectAugmentation:
     colour: ColourJitter | None = field(default_factory=ColourJitter)
 
     def __post_init__(self) -> None:
-        low, high = self.scale_jitter
-        if not 0 < low <= high:
-            raise UsageError(f"scale_jitter must be two factors, smaller first, but got {self.scale_jitter}")
+        check_scale_jitter(self.scale_jitter)
+        check_shares(self, "shift_share", "min_visible")
         if self.scale != "fit" and not (isinstance(self.scale, float | int) and self.scale > 0):
             raise UsageError(f"scale must be above 0, or fit for the whole view, but got {self.scale}")
-        for name in ("shift_share", "min_visible"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UsageError(f"{name} must lie between 0 and 1, but got {getattr(self, name)}")
 
     def apply(
         self, image: np.ndarray, record: Record, choice: ShapeChoice, rng: np.random.Generator
@@ -82,20 +79,25 @@ class DefectAugmentation:
             DataError: the image is not of the size that the dataset says, so its boxes can't be trusted.
             UsageError: a whole page was asked for; whole images are `scale` "fit".
         """
-        if image.shape[:2] != record.size_hw:
-            raise DataError(
-                f"{record.path}: the image is {image.shape[0]} x {image.shape[1]} (height x width), but the dataset"
-                f" says {record.size_hw[0]} x {record.size_hw[1]}; prepare the dataset again"
-            )
-        if choice.is_page:
-            raise UsageError("whole_page_share is for text; to show whole images set it to 0 and scale to fit")
-        turn = self._turn(rng)
-        still = self._view(record, choice.crop_hw, turn, 1.0, np.zeros(2))
-        is_ok = self._seen(record, still, choice.crop_hw).is_ok
-        moved = self._moved_views(record, choice.crop_hw, turn, rng)
-        matrix = next((one for one in moved if self._seen(record, one, choice.crop_hw).is_ok == is_ok), still)
-        shown = warp(image, matrix, choice.crop_hw)
-        return (self.colour.apply(shown, rng) if self.colour else shown), self._seen(record, matrix, choice.crop_hw)
+        _check_job(image, record, choice)
+        matrix = self._view(record, choice.crop_hw, rng)
+        shown, annotation = warp(image, matrix, choice.crop_hw), self._seen(record, matrix, choice.crop_hw)
+        return (self.colour.apply(shown, rng) if self.colour else shown), annotation
+
+    def _view(self, record: Record, crop_hw: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+        """The map of a sample that stays what it was drawn for, 2 x 3, source to sample."""
+        turn, tile = self._turn(rng), _corners(record)
+        middle = tile.mean(axis=0)
+        whole = window_view(middle, tile[1] - tile[0], crop_hw, turn)
+        drawn_for = self._seen(record, whole, crop_hw)
+        for _ in range(_TRIES):
+            matrix = self._moved(record, crop_hw, turn, rng)
+            if self._seen(record, matrix, crop_hw).is_ok == drawn_for.is_ok:
+                return matrix
+        if not drawn_for.is_ok:
+            first = drawn_for.boxes_xyxy_px[~drawn_for.is_ignored][0].astype(np.float64)
+            middle = np.linalg.solve(whole[:, :2], (first[:2] + first[2:]) / 2 - whole[:, 2])
+        return self._around(record, middle, crop_hw, turn, 1.0)
 
     def _turn(self, rng: np.random.Generator) -> np.ndarray:
         """Flips and quarter turns, 2 x 2; everything is drawn, used or not, so that no switch changes another's."""
@@ -103,31 +105,51 @@ class DefectAugmentation:
         flips = np.where(mirrored & (self.horizontal_flip, self.vertical_flip), -1.0, 1.0)
         return np.diag(flips) @ quarter_turn(quarters if self.quarter_turns else 0)
 
-    def _moved_views(
+    def _moved(
         self, record: Record, crop_hw: tuple[int, int], turn: np.ndarray, rng: np.random.Generator
-    ) -> Iterator[np.ndarray]:
-        for _ in range(_TRIES):
-            jitter = math.exp(rng.uniform(*np.log(self.scale_jitter)))
-            yield self._view(record, crop_hw, turn, jitter, rng.uniform(-1, 1, 2))
-
-    def _view(
-        self, record: Record, crop_hw: tuple[int, int], turn: np.ndarray, jitter: float, shift: np.ndarray
     ) -> np.ndarray:
-        """The map, 2 x 3, at a factor of the scale and a shift of -1 to 1 of what is allowed, (x, y)."""
-        source_wh = np.array(record.size_hw[::-1], np.float64)
-        view = np.array(record.view_xyxy_px or (0, 0, *source_wh), np.float64)
-        view_wh = view[2:] - view[:2]
-        extent = view_wh if self.scale == "fit" else np.abs(turn).T @ np.array(crop_hw[::-1]) / self.scale
-        extent = extent / jitter
-        reach = self.shift_share * view_wh + np.maximum(view_wh - extent, 0) / 2
+        """Scaled and moved at random; a sample that shows less than its tile lies anywhere in it."""
+        tile, jitter = _corners(record), scale_factor(self.scale_jitter, rng)
+        tile_wh = tile[1] - tile[0]
+        slack = np.maximum(tile_wh - self._extent(tile_wh, crop_hw, turn, jitter), 0)
+        shift = rng.uniform(-1, 1, 2) * (self.shift_share * tile_wh + slack / 2)
+        return self._around(record, tile.mean(axis=0) + shift, crop_hw, turn, jitter)
+
+    def _around(
+        self, record: Record, middle: np.ndarray, crop_hw: tuple[int, int], turn: np.ndarray, jitter: float
+    ) -> np.ndarray:
+        """The map that shows what lies around a point, as far as the image goes."""
+        tile, source_wh = _corners(record), np.array(record.size_hw[::-1])
+        extent = self._extent(tile[1] - tile[0], crop_hw, turn, jitter)
         # inside the image, or, where it shows more than the image, with the whole image inside
         low, high = np.sort([extent / 2, source_wh - extent / 2], axis=0)
-        centre = np.clip((view[:2] + view[2:]) / 2 + shift * reach, low, high)
-        start = np.rint(centre - extent / 2)  # between pixels, a view at scale 1 would be blurred
+        start = np.rint(np.clip(middle, low, high) - extent / 2)  # between pixels, scale 1 would blur
         return window_view(start + extent / 2, extent, crop_hw, turn)
+
+    def _extent(self, tile_wh: np.ndarray, crop_hw: tuple[int, int], turn: np.ndarray, jitter: float) -> np.ndarray:
+        """(width, height) of what a sample shows, source pixels."""
+        if self.scale == "fit":
+            return tile_wh / jitter
+        return np.abs(turn).T @ np.array(crop_hw[::-1]) / (self.scale * jitter)
 
     def _seen(self, record: Record, matrix: np.ndarray, crop_hw: tuple[int, int]) -> DefectAnnotation:
         annotation: DefectAnnotation = record.annotation
         boxes = transform_boxes(annotation.boxes_xyxy_px, matrix)
         window = (0, 0, crop_hw[1], crop_hw[0])
         return view_boxes(replace(annotation, boxes_xyxy_px=boxes), window, self.min_visible, self.min_side_px)
+
+
+def _corners(record: Record) -> np.ndarray:
+    """Top left and bottom right of the tile, (2, 2), source pixels; of the image where there is no tile."""
+    view = record.view_xyxy_px or (0, 0, *record.size_hw[::-1])
+    return np.array(view, np.float64).reshape(2, 2)
+
+
+def _check_job(image: np.ndarray, record: Record, choice: ShapeChoice) -> None:
+    if image.shape[:2] != record.size_hw:
+        raise DataError(
+            f"{record.path}: the image is {image.shape[0]} x {image.shape[1]} (height x width), but the dataset says"
+            f" {record.size_hw[0]} x {record.size_hw[1]}; prepare the dataset again"
+        )
+    if choice.is_page:
+        raise UsageError("whole_page_share is for text; to show whole images set it to 0 and scale to fit")

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pipelines.batching.colour import ColourJitter
+from pipelines.batching.jitter import check_scale_jitter, check_shares, scale_factor
 from pipelines.batching.shapes import STRIDE_PX, ShapeChoice
 from pipelines.batching.views import crop_view, page_view, view_annotation, warp
-from pipelines.errors import UsageError
 from pipelines.geometry import equivalent_height
 from pipelines.records import Record, TextAnnotation
 
@@ -47,12 +47,8 @@ class TextAugmentation:
     colour: ColourJitter | None = field(default_factory=ColourJitter)
 
     def __post_init__(self) -> None:
-        low, high = self.scale_jitter
-        if not 0 < low <= high:
-            raise UsageError(f"scale_jitter must be two factors, smaller first, but got {self.scale_jitter}")
-        for name in ("text_share", "min_visible"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UsageError(f"{name} must lie between 0 and 1, but got {getattr(self, name)}")
+        check_scale_jitter(self.scale_jitter)
+        check_shares(self, "text_share", "min_visible")
 
     def apply(
         self, image: np.ndarray, record: Record, choice: ShapeChoice, rng: np.random.Generator
@@ -70,7 +66,7 @@ class TextAugmentation:
         """
         annotation: TextAnnotation = record.annotation
         source_hw = (int(image.shape[0]), int(image.shape[1]))
-        jitter = math.exp(rng.uniform(*np.log(self.scale_jitter)))
+        jitter = scale_factor(self.scale_jitter, rng)
         angle = self.rotation_degrees * rng.uniform(-1, 1)
         page_hw = self._page_hw(source_hw, jitter) if choice.is_page else None
         if page_hw is not None:

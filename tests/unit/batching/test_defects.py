@@ -135,9 +135,19 @@ def test_an_ok_tile_stays_ok_and_a_defective_tile_stays_defective(view, is_ok: b
         _, seen = augmentation.apply(image, record, ShapeChoice((96, 96)), sample_rng(0, 0, index))
         assert seen.is_ok == is_ok
     # the control: views moved without this care are of the other kind now and then
-    moved = augmentation._moved_views(record, (96, 96), np.eye(2), sample_rng(0, 0, 0))
-    views = [*moved, *augmentation._moved_views(record, (96, 96), np.eye(2), sample_rng(0, 0, 1))]
+    views = [augmentation._moved(record, (96, 96), np.eye(2), sample_rng(0, 0, index)) for index in range(20)]
     assert any(augmentation._seen(record, one, (96, 96)).is_ok != is_ok for one in views)
+
+
+def test_sample_smaller_than_its_tile_shows_its_defect_wherever_in_the_tile_that_lies() -> None:
+    image = np.zeros((300, 400, 3), np.uint8)
+    record = Record("board.png", (300, 400), annotated((4, 250, 14, 262)), view_xyxy_px=(0, 100, 200, 300))
+    for index in range(100):
+        _, seen = LIVELY.apply(image, record, ShapeChoice((32, 64)), sample_rng(0, 0, index))
+        assert not seen.is_ok
+    views = [LIVELY._moved(record, (32, 64), np.eye(2), sample_rng(0, 0, index)) for index in range(100)]
+    alone = sum(LIVELY._seen(record, one, (32, 64)).is_ok for one in views)
+    assert alone > 50  # the control: left to chance, most would miss it
 
 
 def test_defect_cut_by_the_tile_is_an_ignore_region_and_classes_follow_their_boxes() -> None:
