@@ -47,12 +47,11 @@ ALLOWED = {
     "batching": allow("dataset tiles records geometry", "numpy cv2"),
     "evaluation": allow("records geometry", "numpy shapely pycocotools"),
     "report": allow("records geometry", "numpy matplotlib jinja2"),
+    "weights": allow(packages="numpy", lazily="paddle safetensors google onnx"),
     "text_detection": allow(
-        "task records geometry",
-        f"numpy cv2 shapely pyclipper paddle paddlex {DYNAMIC}",
-        lazily="paddle safetensors google",
+        "task records geometry weights", f"numpy cv2 shapely pyclipper paddle paddlex {DYNAMIC}", lazily="paddle"
     ),
-    "defect_detection": allow("task records geometry", "numpy cv2 paddle", lazily="ppdet"),
+    "defect_detection": allow("task records geometry tiles weights", "numpy cv2 paddle", lazily="ppdet"),
     "engine": allow("task records", "numpy paddle", lazily="visualdl"),
     "export": allow("task records geometry", "numpy shapely yaml paddle", lazily="paddle paddleocr ppdet paddle2onnx"),
     "doctor": allow(lazily="psutil"),
@@ -76,6 +75,7 @@ WITHOUT_PADDLE = (
     "config",
     "doctor",
     "text_detection.targets",
+    "defect_detection.targets",
 )
 
 

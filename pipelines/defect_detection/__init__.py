@@ -1,1 +1,1 @@
-"""Defect detection: PaddleDetection's PicoDet and PP-YOLOE+ as a `Task`; ppdet builds the layers, nothing else of it runs."""
+"""Defect detection: PicoDet and PP-YOLOE+ as a `Task`; ppdet builds the layers and assigns, nothing more of it runs."""

@@ -39,16 +39,19 @@ class LossWeights:
     max_distance: float
 
 
-def defect_statistics(dense: Dense, assigned: Assignment, weights: LossWeights) -> Statistics:
-    """The sums of one micro-batch; `scores`, `positives` and `confidences` carry no gradient."""
-    error = _varifocal(dense, assigned.scores, assigned.is_labelled) * assigned.counts.unsqueeze(-1)
-    sums = {
-        "class_error": error.sum(),
-        "scores": assigned.scores.sum(),
-        "positives": assigned.is_positive.astype(error.dtype).sum(),
+def task_aligned_statistics(dense: Dense, assigned: Assignment, weights: LossWeights) -> Statistics:
+    """The sums of one micro-batch; `scores`, the divisor, carries no gradient."""
+    return {**_error_sums(dense, assigned, weights), "scores": assigned.scores.sum()}
+
+
+def legacy_statistics(dense: Dense, assigned: Assignment, weights: LossWeights) -> Statistics:
+    """The same for the legacy head; `positives` and `confidences`, the divisors, carry no gradient."""
+    positives = assigned.is_positive.astype(assigned.weights.dtype).sum()
+    return {
+        **_error_sums(dense, assigned, weights),
+        "positives": positives,
         "confidences": assigned.weights.sum(),
     }
-    return {**sums, **_box_sums(dense, assigned, weights)}
 
 
 def task_aligned_loss(totals: Statistics, weights: LossWeights) -> Statistics:
@@ -59,6 +62,11 @@ def task_aligned_loss(totals: Statistics, weights: LossWeights) -> Statistics:
 def legacy_loss(totals: Statistics, weights: LossWeights) -> Statistics:
     """The same for the legacy head; two divisors."""
     return _combined(totals, weights, totals["positives"].clip(min=1.0), totals["confidences"].clip(min=1.0))
+
+
+def _error_sums(dense: Dense, assigned: Assignment, weights: LossWeights) -> Statistics:
+    class_error = _varifocal(dense, assigned.scores, assigned.is_labelled) * assigned.counts.unsqueeze(-1)
+    return {"class_error": class_error.sum(), **_box_sums(dense, assigned, weights)}
 
 
 def _combined(
@@ -111,7 +119,7 @@ def giou_loss(boxes: paddle.Tensor, wanted: paddle.Tensor) -> paddle.Tensor:
 
 
 def distribution_focal_loss(distribution: paddle.Tensor, distances: paddle.Tensor) -> paddle.Tensor:
-    """Cross-entropy of (p, 4, r) logits with the two bins round each of (p, 4) distances; mean of the four sides, (p,)."""
+    """Cross-entropy of (p, 4, r) logits with the two bins round each of (p, 4) distances, mean of the sides; (p,)."""
     below = distances.floor()
     share_above = distances - below
     index = below.astype("int64")

@@ -1,4 +1,4 @@
-"""Targets of one sample: its boxes in arrays of one length, so that samples stack. Numpy only: loader workers run it."""
+"""Targets of a sample: its boxes in arrays of one length, so that samples stack. Numpy only: loader workers run it."""
 
 from __future__ import annotations
 

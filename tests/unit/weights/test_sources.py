@@ -1,6 +1,6 @@
 """Sources: an address is fetched once, resumed after a break and checked; a package is found without running it.
 
-    pytest tests/unit/text_detection/test_weight_sources.py
+    pytest tests/unit/weights/test_sources.py
 
 The only network used is a server in this process on the loopback address.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import WeightsError
-from pipelines.text_detection.weight_sources import resolve_source
+from pipelines.weights.sources import resolve_source
 
 CONTENT = bytes(range(256)) * 400
 

@@ -1,8 +1,9 @@
-"""Tensors by structured name out of the files that hold PP-OCR weights; nothing in a file is ever executed.
+"""Tensors by name out of the files that hold Paddle weights; nothing in a file is ever executed.
 
-Three kinds are read:
+Four kinds are read:
 - `.pdparams`, what training writes: a pickle of arrays, opened with only numpy's array classes allowed;
 - `.safetensors`, what the official model hubs hold;
+- `.onnx`, as paddle2onnx writes it (by Paddle's own tensor names);
 - an exported inference model: a folder (or the path of its `.pdiparams`). The graph file (`.pdmodel`, or
   `.json` since paddle 3) says which tensors there are; the `.pdiparams` holds them in the order of their names.
 """
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.errors import WeightsError
+from pipelines.weights.onnx_file import read_onnx
 
 Tensors = dict[str, np.ndarray]
 
@@ -52,6 +54,8 @@ def read_tensors(path: Path) -> Tensors:
             return read_pdparams(file)
         if file.suffix == ".safetensors":
             return read_safetensors(file)
+        if file.suffix == ".onnx":
+            return read_onnx(file)
         return read_inference_model(file)
     except (pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError, struct.error, OSError) as fault:
         raise WeightsError(
@@ -60,7 +64,7 @@ def read_tensors(path: Path) -> Tensors:
 
 
 def read_pdparams(file: Path) -> Tensors:
-    """Tensors of a PaddleOCR or paddle.save `.pdparams`; entries that are no arrays are left out."""
+    """Tensors of a `.pdparams`, as paddle.save writes it; entries that are no arrays are left out."""
     saved = _ArrayUnpickler(io.BytesIO(file.read_bytes())).load()
     if not isinstance(saved, Mapping):
         raise ValueError(f"expected a dict of arrays, but got {type(saved).__name__}")
@@ -170,12 +174,12 @@ def _weights_file(path: Path) -> Path:
         raise WeightsError(f"{path}: holds no inference.pdiparams, .safetensors or .pdparams")
     for candidate in (path, path.with_name(path.name + ".pdparams")):
         if candidate.is_file():
-            if candidate.suffix in (".pdparams", ".safetensors", ".pdiparams"):
+            if candidate.suffix in (".pdparams", ".safetensors", ".onnx", ".pdiparams"):
                 return candidate
             if candidate.suffix in (".pdmodel", ".json"):
                 return candidate.with_suffix(".pdiparams")
             raise WeightsError(
-                f"{path}: expected .pdparams, .safetensors, .pdiparams or a folder of an exported model, "
+                f"{path}: expected .pdparams, .safetensors, .onnx, .pdiparams or a folder of an exported model, "
                 f"but got {path.suffix or 'no suffix'}"
             )
     raise WeightsError(f"{path}: no such file or folder")
