@@ -19,11 +19,12 @@ import cv2
 import numpy as np
 import pytest
 
+from pipelines.batching.defects import DefectAugmentation
 from pipelines.batching.loader import WindowLoader
 from pipelines.batching.shapes import ShapePlan
 from pipelines.batching.text import TextAugmentation
 from pipelines.errors import DataError
-from pipelines.records import Record, Sample, TextAnnotation
+from pipelines.records import DefectAnnotation, Record, Sample, TextAnnotation
 from pipelines.text_detection.resize import ResizeRule
 
 CULPRIT = "page_3.png"
@@ -124,6 +125,16 @@ def test_an_unreadable_file_is_named_and_never_replaced_by_another(dataset, work
     path = dataset[0] / CULPRIT
     path.unlink() if content is None else path.write_bytes(content)
     with loader(dataset, plain, workers) as windows, pytest.raises(DataError, match=CULPRIT):
+        next(iter(windows))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_image_whose_size_is_not_the_one_its_boxes_were_drawn_on_is_named(dataset, workers: int) -> None:
+    root, _ = dataset
+    records = [Record(f"page_{index}.png", (64, 64 + (index == 3)), DefectAnnotation()) for index in range(8)]
+    plan = ShapePlan(((64, 64),))
+    windows = WindowLoader(records, root, plain, DefectAugmentation(), plan, effective_batch=8, workers=workers)
+    with windows, pytest.raises(DataError, match=f"{CULPRIT}.*64 x 64.*64 x 65.*prepare the dataset again"):
         next(iter(windows))
 
 
