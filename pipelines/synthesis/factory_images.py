@@ -97,10 +97,10 @@ def _texture_contrast(grey: np.ndarray) -> float:
 
 
 class _Part:
-    """A part on its way under the camera, with the defects it has so far."""
+    """A part on its way under the camera, with the defects it has so far; it owns its `scene` and changes it."""
 
     def __init__(self, scene: np.ndarray, optics: Optics, taken: np.ndarray, texture: float) -> None:
-        self.scene, self.optics = scene.copy(), optics
+        self.scene, self.optics = scene, optics
         self.visible_contrast = min(max(texture, VISIBLE_CONTRASTS[0]), VISIBLE_CONTRASTS[1])
         self._taken = taken
 

@@ -126,7 +126,7 @@ def draw_pit(rng: np.random.Generator, stage: Stage) -> Mark:
     rim = np.exp(-(((outline - 1.12) * np.float32(radius / 1.1)) ** 2)) * np.clip(away / np.float32(radius), 0, 1)
     depth, shine = stage.strength * rng.uniform(1.5, 2.6), stage.strength * rng.uniform(0.7, 1.6)
     floor = unit_noise(rng, (side, side), (0.8, 0.8)) * np.float32(0.12)
-    offset = rim * np.float32(shine) - hollow * (1 + floor) * np.float32(depth)
+    offset = (rim * np.float32(shine) - hollow * (1 + floor) * np.float32(depth)) * _fade_out(x, y, side)
     return Mark(left, top, offset.astype(np.float32))
 
 

@@ -1,4 +1,4 @@
-"""What a good part shows as well: dust, feed marks, slubs, haze, drilled holes. None of it is a defect."""
+"""What a good part shows as well: dust, feed marks, haze, drilled holes. None of it is a defect."""
 
 from __future__ import annotations
 
