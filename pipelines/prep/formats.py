@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from pipelines.errors import UsageError
+from pipelines.prep.coco import read_coco_source
 from pipelines.prep.deeppcb import read_deeppcb
 from pipelines.prep.icdar2015 import read_icdar2015
 from pipelines.prep.labelme import read_labelme
 from pipelines.prep.paddleocr import read_paddleocr
 from pipelines.prep.raw import DefectReader, TextReader
 from pipelines.prep.sroie import read_sroie
+from pipelines.prep.voc import read_voc
 
 AnyReader = TypeVar("AnyReader", TextReader, DefectReader)
 
@@ -22,8 +24,10 @@ TEXT_FORMATS: dict[str, TextReader] = {
     "sroie": read_sroie,
 }
 DEFECT_FORMATS: dict[str, DefectReader] = {
+    "coco": read_coco_source,
     "deeppcb": read_deeppcb,
     "labelme": read_labelme,
+    "voc": read_voc,
 }
 
 

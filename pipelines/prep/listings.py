@@ -21,7 +21,7 @@ def listed_once(raws: Sequence[RawDefects]) -> tuple[list[RawDefects], list[Faul
     kept: list[RawDefects] = []
     faults: list[Fault] = []
     for found in listings.values():
-        first, *others = sorted(found, key=lambda raw: raw.split != "val")
+        first, *others = sorted(found, key=lambda raw: ("val", "train", "").index(raw.split))
         if any(_labels(raw) != _labels(first) for raw in others):
             fault = f"is listed {len(found)} times with different labels, also in {others[0].label}: left out"
             first, others = replace(first, fault=first.fault or fault), []

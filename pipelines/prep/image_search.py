@@ -1,0 +1,47 @@
+"""Where a label file's image is: as written, beside, in `images/`, one folder up, else the one file of that name."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from pipelines.errors import DataError
+from pipelines.prep.raw import IMAGE_SUFFIXES
+
+
+class ImageSearch:
+    """Image files at and below `folder`, listed once and only if needed."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def find(self, name: str, label: Path) -> Path:
+        """The file that a label file means by `name` (forward slashes).
+
+        Raises:
+            DataError: none, or several of which any may be meant.
+        """
+        tail = name.rsplit("/", 1)[-1]
+        roots = [self.folder, label.parent, label.parent.parent]
+        for root in dict.fromkeys([*roots, *(root / "images" for root in roots)]):
+            if (root / name).is_file():
+                return root / name
+        alike = self._by_name.get(tail, [])
+        exact = [path for path in alike if path.as_posix().endswith(f"/{name}")]
+        if len(exact or alike) == 1:
+            return (exact or alike)[0]
+        if alike:
+            raise DataError(f"{len(alike)} images are called {tail}: {alike[0]}, {alike[1]}, ...; say which folder")
+        raise DataError(f"image not found: {name} at or below {self.folder}; say where it is with --images DIR")
+
+    def files(self) -> list[Path]:
+        """All image files at and below the folder, sorted."""
+        return sorted(path for paths in self._by_name.values() for path in paths)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Path]]:
+        found: dict[str, list[Path]] = {}
+        for path in sorted(self.folder.rglob("*")):
+            if path.suffix.lower() in IMAGE_SUFFIXES:
+                found.setdefault(path.name, []).append(path)
+        return found
