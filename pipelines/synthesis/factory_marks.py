@@ -177,8 +177,9 @@ def _outline(rng: np.random.Generator, x: np.ndarray, y: np.ndarray, radius: flo
     distance = np.sqrt(x * x + y * y) / np.float32(radius)
     angle = np.arctan2(y, x)
     waves = sum(
-        np.cos(number * angle + np.float32(rng.uniform(0, 2 * np.pi))) * np.float32(rng.uniform(0, unevenness))
-        for number in (2, 3, 5)
+        np.cos(number * angle + np.float32(rng.uniform(0, 2 * np.pi)))
+        * np.float32(rng.uniform(0, 2 * unevenness / number))
+        for number in (2, 3, 4, 5)
     )
     return np.asarray(distance * (1 + waves), dtype=np.float32)
 

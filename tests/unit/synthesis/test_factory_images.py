@@ -22,7 +22,7 @@ from pipelines.synthesis.factory_images import (
 )
 from pipelines.synthesis.factory_marks import Mark, Stage
 
-SIZES_HW = [(256, 256), (128, 160), (320, 960)]
+SIZES_HW = [(256, 256), (128, 160), (160, 480)]
 
 
 def draw(seed: int, class_ids: list[int], size_hw: tuple[int, int] = (256, 256)) -> FactoryImage:
@@ -48,7 +48,7 @@ def assert_boxes_are_the_change(drawn: FactoryImage, boxes: np.ndarray) -> None:
 
 @pytest.mark.parametrize("size_hw", SIZES_HW)
 @pytest.mark.parametrize("class_id", range(len(CLASSES)), ids=CLASSES)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_box_of_a_defect_is_the_extent_of_the_pixels_it_changed(
     seed: int, class_id: int, size_hw: tuple[int, int]
 ) -> None:
@@ -57,14 +57,14 @@ def test_the_box_of_a_defect_is_the_extent_of_the_pixels_it_changed(
     assert_boxes_are_the_change(drawn, drawn.annotation.boxes_xyxy_px)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_several_defects_keep_their_own_boxes(seed: int) -> None:
     drawn = draw(seed, [0, 1, 2, 3])
     assert len(drawn.annotation.boxes_xyxy_px) == 4
     assert_boxes_are_the_change(drawn, drawn.annotation.boxes_xyxy_px)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_further_defect_leaves_the_pixels_of_the_earlier_ones_as_they_were(seed: int) -> None:
     # the chance that draws the surface and the first defects is the same, so the last one can be told apart
     fewer, more = draw(seed, [2, 3, 1]), draw(seed, [2, 3, 1, 0])
@@ -82,7 +82,7 @@ def test_the_check_of_boxes_fails_for_a_box_one_pixel_off(shift_px: tuple[int, i
 
 
 @pytest.mark.parametrize("class_id", range(len(CLASSES)), ids=CLASSES)
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_every_defect_stands_out_and_none_is_a_sliver(seed: int, class_id: int) -> None:
     drawn = draw(100 + seed, [class_id])
     left, top, right, bottom = drawn.annotation.boxes_xyxy_px[0].astype(int)
@@ -155,7 +155,7 @@ def test_same_seed_same_pixels_whatever_the_number_of_threads(num_threads: int) 
 
 
 def test_sizes_of_scratches_vary_widely_and_reach_over_tiles() -> None:
-    boxes = np.concatenate([draw(seed, [0], (256, 768)).annotation.boxes_xyxy_px for seed in range(40)])
+    boxes = np.concatenate([draw(seed, [0], (160, 768)).annotation.boxes_xyxy_px for seed in range(25)])
     longest = np.diff(boxes.reshape(-1, 2, 2), axis=1)[:, 0].max(axis=1)
     assert longest.min() < 40 and longest.max() > 320  # more than a 256 px tile with any overlap
 

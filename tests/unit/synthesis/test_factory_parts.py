@@ -79,14 +79,14 @@ def test_dust_is_smaller_than_any_defect() -> None:
 
 
 @pytest.mark.parametrize("name", DEFECTS)
-@pytest.mark.parametrize("seed", range(60))
-def test_a_mark_has_died_away_at_the_border_of_its_patch(name: str, seed: int) -> None:
-    mark = DEFECTS[name](rng_of(seed), STAGE)
-    border = np.ones(mark.offset.shape, dtype=bool)
-    border[1:-1, 1:-1] = False
-    assert np.abs(mark.offset[border]).max() <= 0.5
-    if mark.gain_bgr is not None:
-        assert np.abs(mark.gain_bgr[border] - 1).max() * 150 <= 0.5
+def test_a_mark_has_died_away_at_the_border_of_its_patch(name: str) -> None:
+    for seed in range(60):
+        mark = DEFECTS[name](rng_of(seed), STAGE)
+        border = np.ones(mark.offset.shape, dtype=bool)
+        border[1:-1, 1:-1] = False
+        assert np.abs(mark.offset[border]).max() <= 0.5
+        if mark.gain_bgr is not None:
+            assert np.abs(mark.gain_bgr[border] - 1).max() * 150 <= 0.5
 
 
 def test_a_mark_that_sticks_out_is_cut_by_the_scene_worked_by_hand() -> None:
