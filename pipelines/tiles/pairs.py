@@ -9,44 +9,48 @@ import numpy as np
 _ROUNDING_PX = 1e-2  # the sweep's keys are large numbers; what it takes too much, the exact test removes
 
 
-def overlapping_pairs(boxes_xyxy: np.ndarray, kinds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Index pairs of boxes of one kind whose interiors overlap.
+def overlapping_pairs(boxes_xyxy: np.ndarray, kinds: np.ndarray, sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Index pairs of boxes of one kind, but from different sources, whose interiors overlap.
 
-    A sweep along x within horizontal strips as high as the mean box: sorted by left side, a box is compared
-    with those that start before it ends. A pair that shares several strips is kept in its first.
+    A sweep along x within horizontal strips about as high as the mean box: sorted by left side, a box is
+    compared with those that start before it ends. A pair that shares several strips is kept in its first.
 
     Args:
         boxes_xyxy: float64 (n, 4), each with an area.
-        kinds: int (n,).
+        kinds: small int (n,).
+        sources: int (n,).
 
     Returns:
-        Two int64 arrays, first < second, each pair once, in rising order.
+        Two int64 arrays, first < second, each pair once.
     """
     if len(boxes_xyxy) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     left, top, right, bottom = boxes_xyxy.T
     strip_px = float((bottom - top).mean())
-    first_strip, last_strip = np.floor(top / strip_px).astype(np.int64), np.floor(bottom / strip_px).astype(np.int64)
+    first_strip, last_strip = ((side - top.min()) // strip_px for side in (top, bottom))
+    owner, nth = _runs((last_strip - first_strip).astype(np.int64) + 1)
+    strip = first_strip[owner] + nth
 
-    num_strips = last_strip - first_strip + 1
-    owner = np.repeat(np.arange(len(boxes_xyxy)), num_strips)
-    strip = np.arange(len(owner)) - np.repeat(np.cumsum(num_strips) - num_strips, num_strips) + first_strip[owner]
-    _, lane = np.unique(np.stack((kinds[owner], strip)), axis=1, return_inverse=True)
-
-    # One axis for all lanes, one after the other: each is as long as the image, so none reaches into the next.
-    lane_start = lane.ravel() * (right.max() - left.min() + 1) - left.min()
-    order = np.argsort(lane_start + left[owner], kind="stable")
+    # One axis for the strips of all kinds, one behind the other: each is longer than the image.
+    lane = (kinds[owner] - kinds.min()) * (last_strip.max() + 1) + strip
+    lane_start = lane * (right.max() - left.min() + 1)
+    order = np.argsort(lane_start + left[owner])
     owner, strip, lane_start = owner[order], strip[order], lane_start[order]
     stop = np.searchsorted(lane_start + left[owner], lane_start + right[owner] + _ROUNDING_PX)
 
-    num_after = stop - np.arange(len(owner)) - 1
-    entry = np.repeat(np.arange(len(owner)), num_after)
-    other = entry + 1 + np.arange(len(entry)) - np.repeat(np.cumsum(num_after) - num_after, num_after)
-    is_first_shared = strip[entry] == np.maximum(first_strip[owner[entry]], first_strip[owner[other]])
-    one, two = owner[entry[is_first_shared]], owner[other[is_first_shared]]
+    entry, nth = _runs(np.maximum(stop - np.arange(len(owner)) - 1, 0))
+    one, two = owner[entry], owner[entry + 1 + nth]
+    is_first_shared = strip[entry] == np.maximum(first_strip[one], first_strip[two])
+    wanted = is_first_shared & (sources[one] != sources[two])
+    one, two = one[wanted], two[wanted]
     overlaps = (intersection_wh(boxes_xyxy[one], boxes_xyxy[two]) > 0).all(axis=1)
-    pairs = np.sort(np.stack((one[overlaps], two[overlaps])), axis=0)
-    return tuple(pairs[:, np.lexsort(pairs[::-1])])
+    return np.minimum(one, two)[overlaps], np.maximum(one, two)[overlaps]
+
+
+def _runs(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Index i repeated lengths[i] times, and the count from 0 within each run."""
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    return owner, np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def intersection_wh(first_xyxy: np.ndarray, second_xyxy: np.ndarray) -> np.ndarray:
