@@ -113,3 +113,19 @@ def transform_boxes(boxes_xyxy: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """Apply a 2 x 3 matrix that maps axes to axes (scale, flips, quarter turns, shift) to (n, 4) boxes; float32."""
     corners = transform_points(boxes_xyxy.reshape(-1, 2), matrix).reshape(-1, 2, 2)
     return np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
+
+
+def box_areas(boxes_xyxy: np.ndarray) -> np.ndarray:
+    """Areas of boxes, (..., 4) to (...)."""
+    return np.asarray((boxes_xyxy[..., 2:] - boxes_xyxy[..., :2]).prod(axis=-1))
+
+
+def box_intersection_wh(first_xyxy: np.ndarray, second_xyxy: np.ndarray) -> np.ndarray:
+    """Width and height that boxes share, (..., 4) each (broadcast) to (..., 2); negative where they lie apart."""
+    low = np.maximum(first_xyxy[..., :2], second_xyxy[..., :2])
+    return np.minimum(first_xyxy[..., 2:], second_xyxy[..., 2:]) - low
+
+
+def box_intersections(first_xyxy: np.ndarray, second_xyxy: np.ndarray) -> np.ndarray:
+    """Areas that boxes share, (..., 4) each (broadcast) to (...); `a[:, None], b[None]` compares all with all."""
+    return np.asarray(np.maximum(box_intersection_wh(first_xyxy, second_xyxy), 0).prod(axis=-1))

@@ -38,7 +38,7 @@ ALLOWED = {
     "errors": allow(),
     "records": allow(packages="numpy"),
     "geometry": allow("records", "numpy shapely pyclipper"),
-    "tiles": allow("records", "numpy"),
+    "tiles": allow("records geometry", "numpy"),
     "config": allow("records geometry", "numpy pydantic yaml"),
     "task": allow("records", "numpy", lazily="paddle"),
     "dataset": allow("records geometry", "numpy cv2 PIL yaml"),

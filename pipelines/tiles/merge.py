@@ -30,9 +30,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pipelines.geometry import box_areas, box_intersection_wh, box_intersections
 from pipelines.records import DefectPrediction
 from pipelines.tiles.grid import Window
-from pipelines.tiles.pairs import areas, intersection_areas, intersection_wh, joined_sets, overlapping_pairs
+from pipelines.tiles.pairs import joined_sets, overlapping_pairs
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def _agreement(
         & (rule.widened(q)[:, high] >= a[:, high])
     )
     p_extent, q_extent = (box[:, 3 - axis] - box[:, 1 - axis] for box in (p, q))
-    shared = np.maximum(intersection_wh(p, q)[:, 1 - axis], 0)
+    shared = np.maximum(box_intersection_wh(p, q)[:, 1 - axis], 0)
     continues &= shared >= rule.min_contact * np.minimum(p_extent, q_extent)
     return np.where(continues, shared / (p_extent + q_extent - shared), 0.0)
 
@@ -211,14 +212,14 @@ def _bounding(boxes: _Boxes, sets: np.ndarray) -> _Boxes:
 
 def _vanish_pieces(boxes: _Boxes, rule: MergeRule) -> _Boxes:
     """Step 2: a piece inside a larger box of another tile leaves it its confidence."""
-    widened, area = rule.widened(boxes.xyxy), areas(boxes.xyxy)
+    widened, area = rule.widened(boxes.xyxy), box_areas(boxes.xyxy)
     one, two = overlapping_pairs(widened, boxes.class_ids, boxes.tiles)
     rank = np.argsort(np.lexsort((boxes.is_piece, -area)))  # large before small, of equals whole before cut
     piece, whole = np.where(rank[one] > rank[two], (one, two), (two, one))
-    inside = intersection_areas(boxes.xyxy[piece], widened[whole]) >= rule.min_inside * area[piece]
+    inside = box_intersections(boxes.xyxy[piece], widened[whole]) >= rule.min_inside * area[piece]
     found = np.flatnonzero(inside & boxes.is_piece[piece])
     # Assigned in rising order of what is shared, so that the last one, which stays, shares most.
-    shared = intersection_areas(boxes.xyxy[piece[found]], boxes.xyxy[whole[found]])
+    shared = box_intersections(boxes.xyxy[piece[found]], boxes.xyxy[whole[found]])
     found = found[np.lexsort((-whole[found], shared))]
     heir = np.arange(len(area))
     heir[piece[found]] = whole[found]
@@ -230,7 +231,7 @@ def _vanish_pieces(boxes: _Boxes, rule: MergeRule) -> _Boxes:
 def _drop_repeats(boxes: _Boxes, rule: MergeRule) -> _Boxes:
     """Step 3: of the boxes that two tiles have of one object, one stays."""
     one, two = overlapping_pairs(boxes.xyxy, boxes.class_ids, boxes.tiles)
-    area, shared = areas(boxes.xyxy), intersection_areas(boxes.xyxy[one], boxes.xyxy[two])
+    area, shared = box_areas(boxes.xyxy), box_intersections(boxes.xyxy[one], boxes.xyxy[two])
     is_same = shared >= rule.iou_threshold * (area[one] + area[two] - shared)
     one, two = one[is_same], two[is_same]
     rank = np.argsort(np.argsort(boxes.is_piece, kind="stable"))  # whole before cut, then most confident

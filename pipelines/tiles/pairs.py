@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from pipelines.geometry import box_intersection_wh
+
 _ROUNDING_PX = 1e-2  # the sweep's keys are large numbers; what it takes too much, the exact test removes
 
 
@@ -43,7 +45,7 @@ def overlapping_pairs(boxes_xyxy: np.ndarray, kinds: np.ndarray, sources: np.nda
     is_first_shared = strip[entry] == np.maximum(first_strip[one], first_strip[two])
     wanted = is_first_shared & (sources[one] != sources[two])
     one, two = one[wanted], two[wanted]
-    overlaps = (intersection_wh(boxes_xyxy[one], boxes_xyxy[two]) > 0).all(axis=1)
+    overlaps = (box_intersection_wh(boxes_xyxy[one], boxes_xyxy[two]) > 0).all(axis=1)
     return np.minimum(one, two)[overlaps], np.maximum(one, two)[overlaps]
 
 
@@ -51,22 +53,6 @@ def _runs(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Index i repeated lengths[i] times, and the count from 0 within each run."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
     return owner, np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-
-
-def intersection_wh(first_xyxy: np.ndarray, second_xyxy: np.ndarray) -> np.ndarray:
-    """Width and height shared by boxes pair by pair, (n, 2); negative where they lie apart."""
-    low = np.maximum(first_xyxy[:, :2], second_xyxy[:, :2])
-    return np.minimum(first_xyxy[:, 2:], second_xyxy[:, 2:]) - low
-
-
-def intersection_areas(first_xyxy: np.ndarray, second_xyxy: np.ndarray) -> np.ndarray:
-    """Area shared by boxes pair by pair, (n,)."""
-    return np.maximum(intersection_wh(first_xyxy, second_xyxy), 0).prod(axis=1)
-
-
-def areas(boxes_xyxy: np.ndarray) -> np.ndarray:
-    """Area of each box, (n,)."""
-    return (boxes_xyxy[:, 2:] - boxes_xyxy[:, :2]).prod(axis=1)
 
 
 def joined_sets(num: int, pairs: Iterable[tuple[int, int]]) -> np.ndarray:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.geometry import clip_polygon, equivalent_height, is_simple_polygon, polygon_area, untangle_quad
+from pipelines.geometry import (
+    box_areas,
+    box_intersection_wh,
+    box_intersections,
+    clip_polygon,
+    equivalent_height,
+    is_simple_polygon,
+    polygon_area,
+    untangle_quad,
+)
 
 
 def polygon(*points):
@@ -69,3 +78,12 @@ def test_of_two_parts_inside_the_frame_the_larger_is_kept():
 
 def test_nothing_is_left_of_a_polygon_outside():
     assert clip_polygon(polygon((30, 0), (40, 0), (40, 9)), (20, 20)).shape == (0, 2)
+
+
+def test_box_areas_and_what_boxes_share_by_hand() -> None:
+    first, second = np.array([[0, 0, 4, 3.0]] * 3), np.array([[1, 1, 9, 9], [4, 0, 5, 3], [6, 1, 7, 2.0]])
+    assert box_areas(first).tolist() == [12, 12, 12]
+    assert box_intersection_wh(first, second).tolist() == [[3, 2], [0, 3], [-2, 1]]
+    assert box_intersections(first, second).tolist() == [6, 0, 0]
+    assert box_intersections(first[:2, None], second[None]).tolist() == [[6, 0, 0]] * 2
+    assert box_intersections(first[:0, None], second[None]).shape == (0, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.tiles.pairs import areas, intersection_areas, intersection_wh, joined_sets, overlapping_pairs
+from pipelines.tiles.pairs import joined_sets, overlapping_pairs
 
 
 def all_with_all(boxes: np.ndarray, kinds: np.ndarray, sources: np.ndarray) -> set[tuple[int, int]]:
@@ -43,13 +43,6 @@ def test_boxes_that_touch_do_not_overlap() -> None:
 def test_fewer_than_two_boxes_have_no_pairs(num: int) -> None:
     one, two = overlapping_pairs(np.ones((num, 4)) * [0, 0, 1, 1], np.zeros(num, int), np.arange(num))
     assert len(one) == len(two) == 0
-
-
-def test_areas_by_hand() -> None:
-    first, second = np.array([[0, 0, 4, 3.0]] * 3), np.array([[1, 1, 9, 9], [4, 0, 5, 3], [6, 1, 7, 2.0]])
-    assert areas(first).tolist() == [12, 12, 12]
-    assert intersection_wh(first, second).tolist() == [[3, 2], [0, 3], [-2, 1]]
-    assert intersection_areas(first, second).tolist() == [6, 0, 0]
 
 
 def test_sets_are_named_by_their_smallest_index_whatever_the_order_of_pairs() -> None:
