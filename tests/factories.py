@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -247,6 +248,18 @@ def text_free_crops(
             cv2.line(image, start, end, (60, 60, 60), 1, cv2.LINE_AA)
         samples.append(targets(image, TextAnnotation(), f"text_free_{seed}_{i}.png"))
     return samples
+
+
+def randomise_head(network: paddle.nn.Layer, *, seed: int = 3) -> None:
+    """Give the last convolutions of a detector's head seeded noise.
+
+    ppdet starts them at constants: every point then says the same, and losses, ties and gradients hide mistakes.
+    """
+    rng = np.random.default_rng(seed)
+    for name, parameter in network.head.named_parameters():
+        if re.match(r"(head_cls|head_reg)\d|pred_(cls|reg)\.", name):
+            spread = 1.0 if parameter.ndim == 1 else 0.5 / np.sqrt(np.prod(parameter.shape[1:]))
+            parameter.set_value(rng.normal(0, spread, parameter.shape).astype(str(parameter.dtype).split(".")[-1]))
 
 
 def _corners(left: float, top: float, right: float, bottom: float) -> list[tuple[float, float]]:

@@ -7,7 +7,6 @@ would leave a box around the turned box, and the network would learn boxes that 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from pipelines.errors import DataError, UsageError
 from pipelines.geometry import transform_boxes
 from pipelines.records import DefectAnnotation, Record
 from pipelines.tiles import view_boxes
+from pipelines.tiles.scale import ScaleRule
 
 _TRIES = 4
 
@@ -34,7 +34,7 @@ class DefectAugmentation:
     What lies outside the image has the colour of its margins.
 
     Attributes:
-        scale: network pixels per image pixel, or "fit": the whole view is resized to the sample's shape.
+        scale: network pixels per image pixel, as evaluation has them.
         scale_jitter: smallest and largest factor of the scale.
         horizontal_flip: half of the samples are mirrored, left to right.
         vertical_flip: half of the samples are mirrored, top to bottom.
@@ -45,7 +45,7 @@ class DefectAugmentation:
         colour: changes of light and grain, or None.
     """
 
-    scale: float | Literal["fit"] = 1.0
+    scale: ScaleRule = ScaleRule()  # noqa: RUF009 (frozen)
     scale_jitter: tuple[float, float] = (0.9, 1.1)
     horizontal_flip: bool = True
     vertical_flip: bool = False
@@ -58,8 +58,6 @@ class DefectAugmentation:
     def __post_init__(self) -> None:
         check_scale_jitter(self.scale_jitter)
         check_shares(self, "shift_share", "min_visible")
-        if self.scale != "fit" and not (isinstance(self.scale, float | int) and self.scale > 0):
-            raise UsageError(f"scale must be above 0, or fit for the whole view, but got {self.scale}")
 
     def apply(
         self, image: np.ndarray, record: Record, choice: ShapeChoice, rng: np.random.Generator
@@ -77,7 +75,7 @@ class DefectAugmentation:
 
         Raises:
             DataError: the image is not of the size that the dataset says, so its boxes can't be trusted.
-            UsageError: a whole page was asked for; whole images are `scale` "fit".
+            UsageError: a whole page was asked for; whole images are a matter of `scale`.
         """
         _check_job(image, record, choice)
         matrix = self._view(record, choice.crop_hw, rng)
@@ -111,7 +109,7 @@ class DefectAugmentation:
         """Scaled and moved at random; a sample that shows less than its tile lies anywhere in it."""
         tile, jitter = _corners(record), scale_factor(self.scale_jitter, rng)
         tile_wh = tile[1] - tile[0]
-        slack = np.maximum(tile_wh - self._extent(tile_wh, crop_hw, turn, jitter), 0)
+        slack = np.maximum(tile_wh - self._extent(record, crop_hw, turn, jitter), 0)
         shift = rng.uniform(-1, 1, 2) * (self.shift_share * tile_wh + slack / 2)
         return self._around(record, tile.mean(axis=0) + shift, crop_hw, turn, jitter)
 
@@ -119,18 +117,16 @@ class DefectAugmentation:
         self, record: Record, middle: np.ndarray, crop_hw: tuple[int, int], turn: np.ndarray, jitter: float
     ) -> np.ndarray:
         """The map that shows what lies around a point, as far as the image goes."""
-        tile, source_wh = _corners(record), np.array(record.size_hw[::-1])
-        extent = self._extent(tile[1] - tile[0], crop_hw, turn, jitter)
+        source_wh = np.array(record.size_hw[::-1])
+        extent = self._extent(record, crop_hw, turn, jitter)
         # inside the image, or, where it shows more than the image, with the whole image inside
         low, high = np.sort([extent / 2, source_wh - extent / 2], axis=0)
         start = np.rint(np.clip(middle, low, high) - extent / 2)  # between pixels, scale 1 would blur
         return window_view(start + extent / 2, extent, crop_hw, turn)
 
-    def _extent(self, tile_wh: np.ndarray, crop_hw: tuple[int, int], turn: np.ndarray, jitter: float) -> np.ndarray:
+    def _extent(self, record: Record, crop_hw: tuple[int, int], turn: np.ndarray, jitter: float) -> np.ndarray:
         """(width, height) of what a sample shows, source pixels."""
-        if self.scale == "fit":
-            return tile_wh / jitter
-        return np.abs(turn).T @ np.array(crop_hw[::-1]) / (self.scale * jitter)
+        return np.abs(turn).T @ np.array(crop_hw[::-1]) / (self.scale.of(record.size_hw) * jitter)
 
     def _seen(self, record: Record, matrix: np.ndarray, crop_hw: tuple[int, int]) -> DefectAnnotation:
         annotation: DefectAnnotation = record.annotation
@@ -152,4 +148,4 @@ def _check_job(image: np.ndarray, record: Record, choice: ShapeChoice) -> None:
             f" {record.size_hw[0]} x {record.size_hw[1]}; prepare the dataset again"
         )
     if choice.is_page:
-        raise UsageError("whole_page_share is for text; to show whole images set it to 0 and scale to fit")
+        raise UsageError("whole_page_share is for text; to show whole images set it to 0 and give a longest side")

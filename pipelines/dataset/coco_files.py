@@ -29,26 +29,24 @@ def read_coco(path: Path) -> CocoFile:
     """Parse a COCO file.
 
     Raises:
-        DataError: not there, no JSON, or not laid out as COCO; names the file and the first entry that is wrong.
+        DataError: not there, no JSON, or not laid out as COCO; names the first wrong entry, not the file.
     """
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
-        raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
+        raise DataError(f"can't be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: no valid JSON: {error}") from None
+        raise DataError(f"no valid JSON: {error}") from None
     lists = [content.get(name) if isinstance(content, dict) else None for name in _LISTS]
     # An export of OK images alone has no reason to write "annotations".
     if lists[1] is None and isinstance(lists[0], list):
         lists[1] = []
     for name, entries in zip(_LISTS, lists, strict=True):
         if not isinstance(entries, list):
-            raise DataError(
-                f'{path}: expected COCO, an object with the lists {", ".join(_LISTS)}, but "{name}" is none'
-            )
+            raise DataError(f'expected COCO, an object with the lists {", ".join(_LISTS)}, but "{name}" is none')
         wrong = next((i for i, entry in enumerate(entries) if not isinstance(entry, dict)), None)
         if wrong is not None:
-            raise DataError(f"{path}: {name}[{wrong}]: expected an object, but got {str(entries[wrong])[:60]}")
+            raise DataError(f"{name}[{wrong}]: expected an object, but got {str(entries[wrong])[:60]}")
     images, annotations, categories = lists
     return CocoFile(path, images or [], annotations or [], categories or [])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from pipelines.dataset.box_checks import box_faults, numeric_box
 from pipelines.dataset.coco_files import CocoFile, entry_item, read_coco
 from pipelines.dataset.image_files import image_size_hw
-from pipelines.dataset.index import read_index
+from pipelines.dataset.index import INDEX_NAME, read_index
 from pipelines.dataset.label_files import normalised_path
 from pipelines.dataset.splits import faults_message
 from pipelines.errors import DataError
@@ -40,18 +41,29 @@ def defect_classes(root: Path) -> tuple[str, ...]:
     Raises:
         DataError: neither file says them, or a name is there twice or is no text.
     """
-    root = Path(root)
-    index = read_index(root)
-    said, where = index.get("classes"), root / "dataset.yml"
-    if said is None:
-        where = root / "train.json"
-        said = [category.get("name") for category in read_coco(where).categories]
-    if not isinstance(said, list) or not said or not all(isinstance(name, str) and name for name in said):
+    said, where = _said_classes(Path(root))
+    if not said or not all(isinstance(name, str) and name for name in said):
         raise DataError(f"{where}: expected a list of class names, but got {said!r}")
-    if len(set(said)) < len(said):
-        twice = next(name for name in said if said.count(name) > 1)
-        raise DataError(f"{where}: class {twice!r} is there twice; `wholebatch prepare defect` makes one class of it")
+    twice = [name for name, count in Counter(said).items() if count > 1]
+    if twice:
+        raise DataError(f"{where}: class {twice[0]!r} is there twice; `wholebatch prepare defect` makes it one")
     return tuple(said)
+
+
+def _said_classes(root: Path) -> tuple[list[Any], Path]:
+    """Whatever `dataset.yml`, else `train.json`, says are the class names, and which file it was.
+
+    Raises:
+        DataError: it can't be read.
+    """
+    index = read_index(root)
+    if isinstance(index.get("classes"), list):
+        return index["classes"], root / INDEX_NAME
+    path = root / "train.json"
+    try:
+        return [category.get("name") for category in read_coco(path).categories], path
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def load_defect_split(root: Path, split: str) -> list[Record]:
@@ -76,7 +88,8 @@ def scan_defect_split(root: Path, split: str) -> tuple[list[Record], list[Fault]
     label_file = root / f"{split}.json"
     try:
         coco = read_coco(label_file)
-        classes = defect_classes(root)
+        # Unusable names are told one by one below, with their place.
+        classes = list(dict.fromkeys(name for name in _said_classes(root)[0] if isinstance(name, str) and name))
     except DataError as error:
         return [], [Fault(str(label_file), str(error), "error")]
     class_of, faults = _class_ids(coco, classes)
@@ -110,6 +123,8 @@ def _class_ids(coco: CocoFile, classes: Sequence[str]) -> tuple[dict[Any, int], 
             reason = f"category {name!r}: expected a whole number as id, but got {key!r}"
         elif key in class_of:
             reason = f"category {name!r}: id {key} belongs to {classes[class_of[key]]!r} already"
+        elif classes.index(name) in class_of.values():
+            reason = f"category {name!r} is there twice"
         else:
             class_of[key] = classes.index(name)
         if reason:

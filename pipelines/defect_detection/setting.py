@@ -15,6 +15,7 @@ import paddle
 from pipelines.defect_detection.network import STRIDE_PX, Detector
 from pipelines.records import DefectPrediction
 from pipelines.tiles import merge_tiles, tile_grid
+from pipelines.tiles.scale import ScaleRule
 
 Window = tuple[int, int, int, int]
 PADDING_GREY = 114
@@ -27,7 +28,6 @@ class Setting:
 
     Attributes:
         scale: network pixels per image pixel.
-        longest_side: if given, the image is scaled so that its longest side has this many pixels instead.
         tile_px: scaled images with a longer side are looked at in tiles of this side, a multiple of 32.
         overlap_px: of neighbouring tiles, at least.
         confidence_floor: findings below it are not kept; metrics over all thresholds need a low one.
@@ -35,17 +35,12 @@ class Setting:
         max_detections: kept in one tile.
     """
 
-    scale: float = 1.0
-    longest_side: int | None = None
+    scale: ScaleRule = ScaleRule()  # noqa: RUF009 (frozen)
     tile_px: int = 640
     overlap_px: int = 128
     confidence_floor: float = 0.01
     nms_iou: float = 0.6
     max_detections: int = 100
-
-    def scale_of(self, size_hw: tuple[int, int]) -> float:
-        """Network pixels per pixel of an image of (height, width)."""
-        return self.longest_side / max(size_hw) if self.longest_side else self.scale
 
     def detect(self, network: Detector, image: np.ndarray) -> DefectPrediction:
         """Defects in an image, uint8 BGR (height, width, 3), in its pixels."""
@@ -60,8 +55,7 @@ class Setting:
             run: uint8 (1, height, width, 3) to boxes (a, 4) in its pixels and scores (c, a).
             image: uint8 BGR (height, width, 3).
         """
-        scale = self.scale_of((image.shape[0], image.shape[1]))
-        scaled = resized(image, scale)
+        scaled = resized(image, self.scale.of((image.shape[0], image.shape[1])))
         size_hw = (scaled.shape[0], scaled.shape[1])
         windows = tile_grid(size_hw, (self.tile_px, self.tile_px), self.overlap_px)
         found = [self._in_window(run, scaled, window) for window in windows]

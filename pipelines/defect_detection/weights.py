@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import paddle
 
 from pipelines.defect_detection.heads import num_bins
@@ -24,6 +25,7 @@ _CLASS_TENSORS = {
     "PicoHeadV2": re.compile(r"head\.head_cls\d+\.(weight|bias)"),
     "PPYOLOEHead": re.compile(r"head\.pred_cls\.\d+\.(weight|bias)"),
 }
+_ATTENTION_CONVOLUTION = re.compile(r"head\.conv_feat\.se\.\d+\.conv\.conv\.weight")
 # Constants, and scalars that the legacy head inherits but never uses: no file needs to hold them.
 _NOT_LEARNT = re.compile(r"head\.(p\d_feat\.scale_reg|distribution_project\.project|proj_conv\.weight)")
 
@@ -112,7 +114,11 @@ def _num_fitting(named: Tensors, network: Detector) -> int:
 
 
 def _legacy_to_v2(tensors: Tensors, network: Detector) -> Tensors:
-    """The legacy head's one convolution a level, classes then distances, as PicoHeadV2's two."""
+    """The legacy head's one convolution a level, classes then distances, as PicoHeadV2's two.
+
+    PicoHeadV2 has a channel attention in between, which starts by passing its features on: its gate is 1/2 for all
+    channels at first, so its convolution is twice the identity.
+    """
     num_distances = 4 * num_bins(network.head)
     moved: Tensors = {}
     for name, value in tensors.items():
@@ -121,6 +127,9 @@ def _legacy_to_v2(tensors: Tensors, network: Detector) -> Tensors:
             moved[name.replace("head_cls", "head_reg")] = value[-num_distances:]
         elif not _NOT_LEARNT.fullmatch(name):
             moved[name] = value
+    for name, tensor in network.state_dict().items():
+        if _ATTENTION_CONVOLUTION.fullmatch(name):
+            moved[name] = 2 * np.eye(tensor.shape[0], dtype=np.float32)[..., None, None]
     return moved
 
 
@@ -133,9 +142,7 @@ def _with_classes(named: _Named, network: Detector, file_classes: Sequence[str] 
     num_other = 4 * num_bins(network.head) if network.kind == "PicoHead" else 0
     num_in_file = len(named.tensors[class_tensors[0]]) - num_other
     if file_classes is not None and len(file_classes) != num_in_file:
-        raise UsageError(
-            f"model.weights_classes names {len(file_classes)} classes, but the weights have {num_in_file}"
-        )
+        raise UsageError(f"model.weights_classes names {len(file_classes)} classes, but the weights have {num_in_file}")
     positions = {name: index for index, name in enumerate(file_classes or ())}
     taken = [(ours, positions[name]) for ours, name in enumerate(network.class_names) if name in positions]
     initial = network.state_dict()

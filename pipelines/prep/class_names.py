@@ -80,10 +80,9 @@ def _best_spellings(spellings: Counter[str], listed: Sequence[str], chosen: Sequ
     """By key, the spelling to keep: the user's, else the most frequent, else the source's list's."""
     best: dict[str, str] = {}
     if chosen is not None:
-        for name in map(str.strip, chosen):
-            if not name or _key(name) in best:
-                raise UsageError(f"--classes: every class once and none blank, but got {', '.join(map(repr, chosen))}")
-            best[_key(name)] = name
+        best = {_key(name): name.strip() for name in chosen}
+        if "" in best or not 0 < len(best) == len(chosen):
+            raise UsageError(f"--classes: expected every class once and none blank, but got {list(chosen)}")
         return best
     stripped: Counter[str] = Counter()
     for spelling, count in spellings.items():
@@ -137,7 +136,7 @@ def _told(
     first: dict[str, tuple[RawDefects, RawBox]] = {}
     for raw in raws:
         for box in raw.regions:
-            if box.class_name in meanings:
+            if _is_name(box.class_name):
                 first.setdefault(box.class_name, (raw, box))
     faults = []
     for spelling, (raw, box) in first.items():

@@ -43,8 +43,8 @@ def read_coco_source(source: Path, images: Path | None) -> Iterator[DefectItem]:
             coco = read_coco(path)
         except DataError as error:
             if len(files) == 1:
-                raise
-            yield Fault(str(path), str(error).removeprefix(f"{path}: "), "dropped")
+                raise DataError(f"{path}: {error}") from None
+            yield Fault(str(path), str(error), "dropped")
             continue
         yield ClassList(tuple(c["name"] for c in coco.categories if isinstance(c.get("name"), str)))
         for item in _images_of(coco, search, split, source, tried):

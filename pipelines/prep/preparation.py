@@ -140,6 +140,7 @@ def prepare(
     all_faults += found
     if not prepared:
         raise DataError(faults_message(f"{request.source}: no usable image among {len(raws)}", all_faults, _MEND))
+    all_faults += _contradictions(kind, prepared)
     num_given = sum(bool(image.split) for image in prepared)
     is_given = num_given == len(prepared)
     prepared, found = assigned(prepared, request.val_share, request.group_by, request.seed)
@@ -155,6 +156,18 @@ def prepare(
 
 def _records(images: Sequence[PreparedImage], split: str) -> list[Record]:
     return [image.record for image in images if image.split == split]
+
+
+def _contradictions(kind: LabelKind[Region], images: Sequence[PreparedImage]) -> list[Fault]:
+    """A warning for every picture that is there twice under other names, once with labels and once without."""
+    labelled = {image.facts.sha256: image for image in images if not kind.is_blank(image.record.annotation)}
+    faults = []
+    for image in images:
+        twin = labelled.get(image.facts.sha256)
+        if twin is not None and kind.is_blank(image.record.annotation):
+            reason = f"the same picture as {twin.raw.name}, which has {kind.noun} labels: one of them must be wrong"
+            faults.append(Fault(str(image.raw.image), reason, "warning"))
+    return faults
 
 
 def _split_rule(request: Request, num_given: int, is_given: bool) -> dict[str, Any]:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
-from pipelines.config import Config, PostProcessSection, load_config
+from pipelines.config import load_config
 from pipelines.engine.batch_norm import evaluation_mode
 from pipelines.engine.checkpoint import restore_previous
 from pipelines.errors import UsageError
-from pipelines.export import paddleocr_detector, read_settings
-from pipelines.records import TextPrediction
-from pipelines.runs.assemble import build_task, setting_of
+from pipelines.export import paddleocr_detector
 from pipelines.runs.reporter import Reporter
-from pipelines.text_detection.task import TextDetection
-
-Detect = Callable[[np.ndarray], TextPrediction]
+from pipelines.runs.wiring import Detect, Wiring, wiring_of
+from pipelines.task import Task
 
 
 @dataclass(frozen=True)
@@ -28,15 +25,15 @@ class BestModel:
     """A run's best model, ready to use.
 
     Attributes:
-        config: as the run had it.
+        wiring: of the run's configuration.
         setting: the one it was scored at.
         task: with its weights.
         description: of best/description.json.
     """
 
-    config: Config
-    setting: PostProcessSection
-    task: TextDetection
+    wiring: Wiring
+    setting: Any
+    task: Task
     description: dict[str, Any]
 
 
@@ -54,28 +51,33 @@ def best_model(run: Path, reporter: Reporter) -> BestModel:
     restore_previous(run / "best")
     if not is_run(run):
         raise UsageError(f"{run} is no run folder: it has no best/description.json; train leaves one under runs/NAME")
-    config = load_config(run / "config.yml")
+    wiring = wiring_of(load_config(run / "config.yml"), reporter)
     description = json.loads((run / "best" / "description.json").read_text(encoding="utf-8"))
-    setting = PostProcessSection.model_validate(description["setting"])
-    task = build_task(config, setting_of(setting), reporter, weights=str(run / "best" / "weights.pdparams"))
-    return BestModel(config, setting, task, description)
+    setting = wiring.setting_from(description["setting"])
+    task = wiring.build_task(setting, weights=str(run / "best" / "weights.pdparams"))
+    return BestModel(wiring, setting, task, description)
 
 
-def exported_setting(model: Path) -> PostProcessSection | None:
-    """The setting that an exported folder asks for; None for any other source of weights."""
-    if not (model / "inference.yml").is_file():
-        return None
-    return PostProcessSection.model_validate(read_settings(model))
-
-
-def detector_of(model: Path, reporter: Reporter) -> Detect:
-    """What finds text with a run's best model, or with an exported folder in paddleocr."""
+def detector_of(model: Path, reporter: Reporter) -> tuple[Detect, tuple[str, ...]]:
+    """What finds text or defects with a run's best model or an exported folder, and the names of its classes."""
     if not is_run(model):
-        return paddleocr_detector(model)
-    task = best_model(model, reporter).task
+        classes = exported_classes(model)
+        if classes:
+            from pipelines.export import exported_defect_detector
 
-    def detect(image: np.ndarray) -> TextPrediction:
-        with evaluation_mode(task.network):
-            return task.predict([image])[0]
+            return exported_defect_detector(model), classes
+        return paddleocr_detector(model), ()
+    best = best_model(model, reporter)
 
-    return detect
+    def detect(image: np.ndarray) -> Any:
+        with evaluation_mode(best.task.network):
+            return best.task.predict([image])[0]
+
+    return detect, tuple(best.description.get("classes", ()))
+
+
+def exported_classes(folder: Path) -> tuple[str, ...]:
+    """Class names of an exported defect detector; none for a text detector or a folder that is none at all."""
+    file = folder / "inference.yml"
+    content = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else None
+    return tuple(content.get("label_list") or ()) if isinstance(content, dict) else ()

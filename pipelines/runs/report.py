@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.config import Config, PostProcessSection, load_config
+from pipelines.config import PostProcessSection, TextConfig, load_config
 from pipelines.dataset import load_split, read_image
 from pipelines.engine.batch_norm import evaluation_mode
 from pipelines.engine.schedule import scaled_learning_rate
@@ -19,9 +19,9 @@ from pipelines.evaluation.text import IGNORED_SHARE, match_greedily
 from pipelines.evaluation.tuning import objective_mean_hmean
 from pipelines.records import Record, TextAnnotation, TextPrediction
 from pipelines.report import ChangedImage, Findings, RunResult, write_report
-from pipelines.runs.assemble import build_task, setting_of
-from pipelines.runs.evaluation import spread_over_buckets
 from pipelines.runs.reporter import Quiet, Reporter
+from pipelines.runs.text.evaluation import spread_over_buckets
+from pipelines.runs.text.parts import build_task, setting_of
 
 _TRIED_IMAGES = 8  # two forward passes each: a report must not cost another evaluation
 _SHOWN_IMAGES = 4
@@ -36,6 +36,8 @@ def report(run: Path, reporter: Reporter) -> Path:
     Raises:
         UsageError: `run` is no run folder.
     """
+    if not isinstance(load_config(run / "config.yml"), TextConfig):
+        return run  # the page of a defect run comes with the report part
     config, result = read_run(run)
     changed, note = _pictures(run, config, result, reporter)
     file = write_report(run / "report.html", result, changed, pictures_note=note)
@@ -43,7 +45,7 @@ def report(run: Path, reporter: Reporter) -> Path:
     return file
 
 
-def changed_images(run: Path, config: Config, result: RunResult, reporter: Reporter) -> list[ChangedImage]:
+def changed_images(run: Path, config: TextConfig, result: RunResult, reporter: Reporter) -> list[ChangedImage]:
     """A few val images of every size as two models see them, those where most labels changed their fate."""
     edges = config.evaluate.bucket_edges_px
     records = spread_over_buckets(load_split(config.data.root, "val"), _TRIED_IMAGES, edges)
@@ -95,7 +97,7 @@ def findings(prediction: TextPrediction, annotation: TextAnnotation, iou: float 
     return Findings(prediction, is_right, is_ignored, is_found)
 
 
-def _pictures(run: Path, config: Config, result: RunResult, reporter: Reporter) -> tuple[list[ChangedImage], str]:
+def _pictures(run: Path, config: TextConfig, result: RunResult, reporter: Reporter) -> tuple[list[ChangedImage], str]:
     """What to show, and a note on what it is or why there is nothing."""
     compared = _what_is_compared(result)
     if not compared:
@@ -110,7 +112,7 @@ def _pictures(run: Path, config: Config, result: RunResult, reporter: Reporter) 
     return changed, compared
 
 
-def read_run(run: Path) -> tuple[Config, RunResult]:
+def read_run(run: Path) -> tuple[TextConfig, RunResult]:
     """Configuration and result of a run folder.
 
     Raises:

@@ -1,37 +1,36 @@
-"""The records of a run's splits; a configured synthetic dataset is drawn on first use."""
+"""A configured synthetic dataset, drawn on first use; one that is there already must be the one that is asked for."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipelines.config import DataSection, SyntheticSection
-from pipelines.dataset import SPLITS, load_split, read_index
+from pipelines.config import FactorySection, InvoicesSection
+from pipelines.dataset import SPLITS, read_index
 from pipelines.errors import UsageError
-from pipelines.records import Record
 from pipelines.runs.reporter import Reporter
+from pipelines.synthesis.factory_dataset import write_factory_images
 from pipelines.synthesis.invoice_dataset import write_invoices
 
+Asked = InvoicesSection | FactorySection
 
-def split_records(data: DataSection, split: str, reporter: Reporter) -> list[Record]:
-    """Records of "train" or "val".
+
+def have_drawn(root: Path, asked: Asked, reporter: Reporter) -> None:
+    """Draw a synthetic dataset into `root` unless it is there.
 
     Raises:
-        UsageError: `data.root` holds another dataset than the synthetic one that is asked for.
-        DataError: the dataset is not there or has faults.
+        UsageError: `root` holds another dataset than the one that is asked for.
+        DataError: the disk refuses.
     """
-    if data.synthetic is not None:
-        _have_drawn(data.root, data.synthetic, reporter)
-    return load_split(data.root, split)
-
-
-def _have_drawn(root: Path, asked: SyntheticSection, reporter: Reporter) -> None:
     if not root.exists():
-        write_invoices(root, num_train=asked.train, num_val=asked.val, seed=asked.seed, sizes_hw=asked.sizes)
-        reporter.note(f"{asked.train} training and {asked.val} validation invoices drawn into {root}")
+        noun, write = _writer(asked)
+        write(root)
+        reporter.note(f"{asked.train} training and {asked.val} validation {noun} drawn into {root}")
         return
-    found, wanted = _drawn(read_index(root)), _wanted(asked)
+    found = _drawn(read_index(root), asked)
+    wanted = _wanted(asked, found)
     differing = [name for name in wanted if found[name] != wanted[name]]
     if differing:
         # a run on other data than its configuration names could never be repeated
@@ -41,17 +40,32 @@ def _have_drawn(root: Path, asked: SyntheticSection, reporter: Reporter) -> None
         )
 
 
-def _wanted(asked: SyntheticSection) -> dict[str, Any]:
+def _writer(asked: Asked) -> tuple[str, Callable[[Path], None]]:
+    counts = {"num_train": asked.train, "num_val": asked.val, "seed": asked.seed}
+    if isinstance(asked, FactorySection):
+        share, sizes = asked.ok_share, asked.sizes
+        return "factory images", lambda root: write_factory_images(root, **counts, ok_share=share, sizes_hw=sizes)
+    return "invoices", lambda root: write_invoices(root, **counts, sizes_hw=asked.sizes)
+
+
+def _wanted(asked: Asked, found: dict[str, Any]) -> dict[str, Any]:
+    wanted = {"train": asked.train, "val": asked.val, "seed": asked.seed}
+    if isinstance(asked, FactorySection):
+        # sizes are drawn at random, so not all need be there
+        sizes = found["sizes"] if found["sizes"] <= set(asked.sizes) else set(asked.sizes)
+        return {**wanted, "sizes": sizes, "ok_share": asked.ok_share}
     # as many images as sizes are needed to show them all
-    return {"train": asked.train, "val": asked.val, "seed": asked.seed, "sizes": set(asked.sizes[: asked.train])}
+    return {**wanted, "sizes": set(asked.sizes[: asked.train])}
 
 
-def _drawn(index: dict[str, Any]) -> dict[str, Any]:
+def _drawn(index: dict[str, Any], asked: Asked) -> dict[str, Any]:
     """What `data.synthetic` would have said for a dataset, from its `dataset.yml`."""
     entries, source = index["images"].values(), index.get("source")
     num_images = Counter(entry.get("split") for entry in entries)
-    return {
+    said = source if isinstance(source, dict) else {}
+    found = {
         **{split: num_images[split] for split in SPLITS},
-        "seed": source.get("seed") if isinstance(source, dict) else None,
+        "seed": said.get("seed"),
         "sizes": {tuple(entry.get("size_hw", ())) for entry in entries if entry.get("split") == SPLITS[0]},
     }
+    return {**found, "ok_share": said.get("ok_share")} if isinstance(asked, FactorySection) else found

@@ -10,23 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.batching.loader import Window, WindowLoader
-from pipelines.config import Config, PostProcessSection, dump_config
+from pipelines.config import Config, dump_config
 from pipelines.engine.blend import Blend
 from pipelines.engine.checkpoint import save_checkpoint, save_weights, write_text
 from pipelines.engine.loop import Step, run_updates
 from pipelines.engine.run_log import RunLog, reset_peak
 from pipelines.engine.update import Updater
 from pipelines.errors import Interrupted
-from pipelines.evaluation.tuning import objective_mean_hmean
-from pipelines.runs.assemble import build_task, build_updater, new_run_folder, setting_of, training_records
-from pipelines.runs.evaluation import HMEANS, TABLE_COLUMNS, lower_cells, metrics_row
+from pipelines.runs.assemble import build_updater, new_run_folder
 from pipelines.runs.interruption import stop_request
-from pipelines.runs.judge import Judge, Verdict
-from pipelines.runs.loading import window_loader
 from pipelines.runs.report import report as write_report
 from pipelines.runs.reporter import ProgressBar, Reporter
-from pipelines.runs.splits import split_records
-from pipelines.text_detection.task import TextDetection
+from pipelines.runs.wiring import Judge, Verdict, Wiring, wiring_of
+from pipelines.task import Task
 
 
 def train(config: Config, reporter: Reporter) -> Path:
@@ -36,21 +32,22 @@ def train(config: Config, reporter: Reporter) -> Path:
         UsageError: the run folder exists, or the configuration asks for the impossible.
         DataError: the dataset can't be trained on.
     """
-    train_records = split_records(config.data, "train", reporter)
-    val_records = split_records(config.data, "val", reporter)
-    samples = training_records(config, train_records)
-    task = build_task(config, setting_of(config.evaluate.setting), reporter)
+    wiring = wiring_of(config, reporter)
+    train_records, val_records = wiring.records("train"), wiring.records("val")
+    samples = wiring.samples(train_records)
+    task = wiring.build_task(wiring.configured_setting())
     # before the baseline, whose evaluation takes minutes: what can be refused is refused at once
-    updater, num_updates = build_updater(config, task, len(samples), reporter)
+    groups = wiring.parameter_groups(task)
+    updater, num_updates = build_updater(config, task, groups, samples.num_an_epoch, reporter)
     folder = new_run_folder(config)
     write_text(folder / "config.yml", dump_config(config))
-    run = _Run(config, folder, task, Judge(config, task, train_records, val_records, reporter), reporter)
+    run = _Run(wiring, folder, task, wiring.judge(task, train_records, val_records), reporter)
     try:
         setting = run.measure_baseline()
     except BaseException:
         shutil.rmtree(folder)  # nothing learnt yet, and the same command shall work again
         raise
-    run.learn(window_loader(config, samples, setting), updater, num_updates)
+    run.learn(wiring.window_loader(samples, setting), updater, num_updates)
     run.conclude()
     write_report(folder, reporter)
     return folder
@@ -59,14 +56,14 @@ def train(config: Config, reporter: Reporter) -> Path:
 class _Run:
     """What a run has found out so far; `metrics.json` is its mirror."""
 
-    def __init__(self, config: Config, folder: Path, task: TextDetection, judge: Judge, reporter: Reporter):
-        self._config, self._folder, self._task, self._reporter = config, folder, task, reporter
-        self._judge = judge
+    def __init__(self, wiring: Wiring, folder: Path, task: Task, judge: Judge, reporter: Reporter):
+        self._wiring, self._config = wiring, wiring.config
+        self._folder, self._task, self._judge, self._reporter = folder, task, judge, reporter
         self._blend = Blend(task.network.parameters())
-        self._best: Verdict
+        self._best: Verdict[Any]
         self._metrics: dict[str, Any] = {"evaluations": []}
 
-    def measure_baseline(self) -> PostProcessSection:
+    def measure_baseline(self) -> Any:
         """The untouched weights: as shipped, and at the setting tuned on training images, which is to be beaten."""
         shipped = self._judge.as_shipped()
         tuned = self._judge.baseline(shipped)
@@ -74,11 +71,11 @@ class _Run:
         self._metrics["baseline"] = tuned.entry(0)
         self._metrics["tuning"] = tuned.tuning
         self._keep_as_best(0, tuned)
-        rows = metrics_row("weights as shipped", shipped.metrics)
+        rows = self._wiring.rows("weights as shipped", shipped.metrics)
         if tuned.setting != shipped.setting:
-            self._reporter.note(f"setting tuned on training images: {describe(tuned.setting)}")
-            rows += metrics_row("same, setting tuned", tuned.metrics)
-        self._reporter.table("Baseline on val", TABLE_COLUMNS, rows)
+            self._reporter.note(f"setting tuned on training images: {self._wiring.describe(tuned.setting)}")
+            rows += self._wiring.rows("same, setting tuned", tuned.metrics)
+        self._reporter.table("Baseline on val", self._wiring.columns, rows)
         return tuned.setting
 
     def learn(self, loader: WindowLoader, updater: Updater, num_updates: int) -> None:
@@ -99,21 +96,23 @@ class _Run:
                     self._after_update(step, updater, log, is_last=updater.num_updates == num_updates)
 
     def conclude(self) -> None:
-        """Say plainly what training added to the tuned baseline."""
+        """Say plainly what training added."""
         baseline, best = self._metrics["baseline"], self._metrics["best"]
         label = f"best (update {best['update']}, {best['blend']:.0%} of the way)"
-        rows = metrics_row("tuned baseline", baseline) + metrics_row(label, best)
-        self._reporter.table("Result on val", TABLE_COLUMNS, rows)
+        name = self._wiring.baseline_name
+        rows = self._wiring.rows(name, baseline) + self._wiring.rows(label, best)
+        self._reporter.table("Result on val", self._wiring.columns, rows)
+        self._wiring.tell_details(best)
         if best["update"] == 0:
             self._reporter.warn(
-                "training did not beat the tuned baseline: the best model is the untouched weights at the tuned"
-                " setting. More or cleaner labels, a lower train.learning_rate.base or more updates may help"
+                f"training did not beat the {name}: the best model is the untouched weights. More or cleaner labels, a"
+                " lower train.learning_rate.base or more updates may help"
             )
             return
-        gain = objective_mean_hmean(best) - objective_mean_hmean(baseline)
-        self._reporter.note(f"training added {gain:+.3f} to the mean hmean of the tuned baseline")
-        if lower := lower_cells(best, baseline):
-            self._reporter.warn(f"lower than the tuned baseline: {', '.join(lower)}")
+        said, warning = self._wiring.conclusion(baseline, best)
+        self._reporter.note(said)
+        if warning:
+            self._reporter.warn(warning)
 
     def _after_update(self, step: Step[Window], updater: Updater, log: RunLog, *, is_last: bool) -> None:
         done = updater.num_updates
@@ -123,7 +122,7 @@ class _Run:
             with updater.averaged():
                 verdict = self._judge.trained(self._blend, f"evaluation after update {done}")
                 log.metrics(done, verdict.metrics)
-                self._reporter.note(f"update {done}: {summary(verdict)}")
+                self._reporter.note(f"update {done}: {self._wiring.summary(verdict)}")
                 self._metrics["evaluations"].append(verdict.entry(done))
                 if self._judge.preference(verdict) > self._judge.preference(self._best):
                     with self._blend.applied(verdict.blend):
@@ -153,14 +152,11 @@ class _Run:
         else:
             bar.advance(text)
 
-    def _keep_as_best(self, update: int, verdict: Verdict) -> None:
+    def _keep_as_best(self, update: int, verdict: Verdict[Any]) -> None:
         self._best = verdict
         self._metrics["best"] = verdict.entry(update)
-        model = self._config.model
         description = {
-            "network": model.network,
-            "form": model.form,
-            "started_from": model.weights,
+            **self._wiring.description(),
             "setting": verdict.setting.model_dump(),
             "blend": verdict.blend,
             "update": update,
@@ -171,17 +167,3 @@ class _Run:
 
     def _save_metrics(self) -> None:
         write_text(self._folder / "metrics.json", json.dumps(self._metrics, indent=1))
-
-
-def summary(verdict: Verdict) -> str:
-    """A verdict in one line."""
-    hmeans = " / ".join("-" if (value := verdict.metrics[name]) is None else f"{value:.3f}" for name in HMEANS)
-    return f"hmean .5 / .7 / .8 = {hmeans} on val, {describe(verdict.setting)}, {verdict.blend:.0%} of the way"
-
-
-def describe(setting: PostProcessSection) -> str:
-    """The setting in words."""
-    return (
-        f"limit side {setting.limit_side}, binary threshold {setting.binary_threshold:g},"
-        f" box threshold {setting.box_threshold:g}, unclip ratio {setting.unclip_ratio:g}"
-    )

@@ -11,10 +11,8 @@ from pipelines.config import Config
 from pipelines.engine.batch_norm import train_with_frozen_statistics
 from pipelines.engine.equivalence import accumulated_gradient, compare, image_weights, whole_batch_gradient
 from pipelines.errors import DataError
-from pipelines.runs.assemble import build_task, setting_of, training_records
-from pipelines.runs.loading import window_loader
 from pipelines.runs.reporter import Reporter
-from pipelines.runs.splits import split_records
+from pipelines.runs.wiring import wiring_of
 
 BOUNDS = {"float32": 1e-4, "float64": 1e-9}
 METHODS = ("exact", "mean")
@@ -36,10 +34,10 @@ def verify(config: Config, reporter: Reporter, *, float64: bool = False) -> dict
         DataError: the exact gradient is farther from the whole batch's than rounding explains.
     """
     dtype = "float64" if float64 else "float32"
-    setting = setting_of(config.evaluate.setting)
-    task = build_task(config, setting, reporter)
-    records = training_records(config, split_records(config.data, "train", reporter))
-    with window_loader(config, records, config.evaluate.setting) as loader:
+    wiring = wiring_of(config, reporter)
+    setting = wiring.configured_setting()
+    task = wiring.build_task(setting)
+    with wiring.window_loader(wiring.samples(wiring.records("train")), setting) as loader:
         window = next(iter(loader)).micro_batches
     task.network.to(dtype=dtype)
     train_with_frozen_statistics(task.network)

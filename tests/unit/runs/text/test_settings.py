@@ -10,8 +10,8 @@ import pytest
 
 from pipelines.config import PostProcessSection, TuneSection
 from pipelines.records import Record, TextAnnotation, TextRegion
-from pipelines.runs.buckets import bucket_names, bucket_of
-from pipelines.runs.evaluation import cells, metrics_row, setting_candidates, spread_over_buckets
+from pipelines.runs.text.buckets import bucket_names, bucket_of
+from pipelines.runs.text.evaluation import cells, metrics_row, setting_candidates, spread_over_buckets
 
 SQUARE = np.array([[0, 0], [9, 0], [9, 9], [0, 9]], np.float32)
 TEXT = TextAnnotation((TextRegion(SQUARE),))

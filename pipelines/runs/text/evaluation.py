@@ -15,9 +15,9 @@ from pipelines.engine.batch_norm import evaluation_mode
 from pipelines.evaluation.text import TextScorer
 from pipelines.evaluation.tuning import TuneResult, objective_mean_hmean, tune
 from pipelines.records import Record
-from pipelines.runs.assemble import setting_of
-from pipelines.runs.buckets import bucket_of
 from pipelines.runs.reporter import Reporter
+from pipelines.runs.text.buckets import bucket_of
+from pipelines.runs.text.parts import setting_of
 from pipelines.text_detection.task import TextDetection
 
 HMEANS = ("hmean_50", "hmean_70", "hmean_80")

@@ -14,8 +14,8 @@ import pytest
 
 from pipelines.config import PostProcessSection, TuneSection
 from pipelines.evaluation.tuning import Trial, TuneResult
-from pipelines.runs import judge as module
-from pipelines.runs.judge import Judge
+from pipelines.runs.text import judge as module
+from pipelines.runs.text.judge import TextJudge as Judge
 
 SHIPPED = PostProcessSection()
 

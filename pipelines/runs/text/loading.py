@@ -1,4 +1,4 @@
-"""The loader of a run, from its configuration."""
+"""The loader of a text detection run, from its configuration."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pipelines.batching.loader import WindowLoader
 from pipelines.batching.shapes import ShapePlan
 from pipelines.batching.text import TextAugmentation
-from pipelines.config import Config, PostProcessSection
+from pipelines.config import PostProcessSection, TextConfig
 from pipelines.records import Record
-from pipelines.runs.assemble import setting_of, targets_of
+from pipelines.runs.text.parts import setting_of, targets_of
 
 
-def window_loader(config: Config, records: Sequence[Record], setting: PostProcessSection) -> WindowLoader:
+def window_loader(config: TextConfig, records: Sequence[Record], setting: PostProcessSection) -> WindowLoader:
     """Windows of training samples at the scale and with the targets that belong to `setting`."""
     batching, parts = config.batching, setting_of(setting)
     return WindowLoader(

@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from pipelines.config import Config, PostProcessSection
+from pipelines.config import PostProcessSection, TextConfig
 from pipelines.engine.blend import Blend
 from pipelines.evaluation.tuning import TuneResult, objective_mean_hmean
 from pipelines.records import Record
-from pipelines.runs.assemble import setting_of
-from pipelines.runs.evaluation import evaluate_records, lower_cells, tune_setting
 from pipelines.runs.reporter import Reporter
+from pipelines.runs.text.evaluation import evaluate_records, lower_cells, tune_setting
+from pipelines.runs.text.parts import setting_of
+from pipelines.runs.wiring import Verdict
 from pipelines.text_detection.task import TextDetection
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """Metrics on val with what led to them.
-
-    Attributes:
-        metrics: of `evaluate_records`.
-        setting: at which they were taken.
-        blend: share of the trained weights; the rest are the starting ones.
-        tuning: objective on training images of every setting tried.
-    """
-
-    metrics: Mapping[str, Any]
-    setting: PostProcessSection
-    blend: float = 1.0
-    tuning: tuple[dict[str, Any], ...] = ()
-
-    @property
-    def objective(self) -> float:
-        return objective_mean_hmean(self.metrics)
-
-    def entry(self, update: int) -> dict[str, Any]:
-        """As `metrics.json` holds it."""
-        return {"update": update, **self.metrics, "setting": self.setting.model_dump(), "blend": self.blend}
+TextVerdict = Verdict[PostProcessSection]
 
 
-class Judge:
-    """Scores the task's weights as they are when it is asked; the same images and candidates every time."""
+class TextJudge:
+    """A `Judge` that tunes the setting on training images, with the same images and candidates every time."""
 
     def __init__(
         self,
-        config: Config,
+        config: TextConfig,
         task: TextDetection,
         train_records: Sequence[Record],
         val_records: Sequence[Record],
@@ -55,24 +32,24 @@ class Judge:
         self._config, self._task, self._reporter = config, task, reporter
         self._train_records, self._val_records = train_records, val_records
         self._limit_side: int | None = None
-        self._baseline: Verdict
+        self._baseline: TextVerdict
 
-    def as_shipped(self) -> Verdict:
+    def as_shipped(self) -> TextVerdict:
         """At the configured setting."""
         setting = self._config.evaluate.setting
-        return Verdict(self._on_val(setting, "baseline as shipped"), setting)
+        return _verdict(self._on_val(setting, "baseline as shipped"), setting)
 
-    def baseline(self, shipped: Verdict) -> Verdict:
+    def baseline(self, shipped: TextVerdict) -> TextVerdict:
         """The same weights at the setting tuned for them; its limit side holds for the rest of the run."""
         self._baseline = shipped
         if self._config.evaluate.tune is not None:
             result = self._tuned()
             self._limit_side = result.best.limit_side
             metrics = shipped.metrics if result.best == shipped.setting else self._on_val(result.best, "baseline tuned")
-            self._baseline = Verdict(metrics, result.best, tuning=_trials(result))
+            self._baseline = _verdict(metrics, result.best, tuning=_trials(result))
         return self._baseline
 
-    def trained(self, blend: Blend, title: str) -> Verdict:
+    def trained(self, blend: Blend, title: str) -> TextVerdict:
         """Of the configured blends with the starting weights, each at its own setting, the preferred one."""
         verdicts = []
         for share in self._config.evaluate.blend:
@@ -80,10 +57,10 @@ class Judge:
                 result = self._tuned() if self._config.evaluate.tune is not None else None
                 setting = result.best if result else self._config.evaluate.setting
                 metrics = self._on_val(setting, f"{title}, {share:.0%} of the way")
-            verdicts.append(Verdict(metrics, setting, share, _trials(result) if result else ()))
+            verdicts.append(_verdict(metrics, setting, share, _trials(result) if result else ()))
         return max(verdicts, key=self.preference)
 
-    def preference(self, verdict: Verdict) -> tuple[bool, bool, float]:
+    def preference(self, verdict: TextVerdict) -> tuple[bool, bool, float]:
         """Sorts verdicts: better than the baseline on the whole, then nowhere below it, then by how much."""
         is_better = verdict.objective > self._baseline.objective
         return is_better, not lower_cells(verdict.metrics, self._baseline.metrics), verdict.objective
@@ -104,6 +81,12 @@ class Judge:
         return evaluate_records(
             self._task, config.data.root, self._val_records, config.evaluate.bucket_edges_px, self._reporter, title
         )
+
+
+def _verdict(
+    metrics: dict[str, Any], setting: PostProcessSection, blend: float = 1.0, tuning: tuple[dict[str, Any], ...] = ()
+) -> TextVerdict:
+    return Verdict(metrics, objective_mean_hmean(metrics), setting, blend, tuning)
 
 
 def _trials(result: TuneResult[PostProcessSection]) -> tuple[dict[str, Any], ...]:

@@ -1,0 +1,1 @@
+"""A defect detection run: its parts, its judge, its words."""

@@ -1,0 +1,137 @@
+"""A defect detection run, wired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import paddle
+
+from pipelines.batching.loader import WindowLoader
+from pipelines.batching.mix import EpochMix
+from pipelines.batching.order import Position
+from pipelines.config import DefectConfig, ViewSection
+from pipelines.dataset import defect_classes, load_defect_split
+from pipelines.defect_detection.network import parameter_groups
+from pipelines.defect_detection.task import DefectDetection
+from pipelines.records import Record
+from pipelines.runs.defects.evaluation import evaluate_records
+from pipelines.runs.defects.judge import DefectJudge, DefectVerdict
+from pipelines.runs.defects.parts import build_task, classes_beside, setting_of, training_samples, window_loader
+from pipelines.runs.defects.tables import COLUMNS, metrics_row, tell_details
+from pipelines.runs.reporter import Reporter
+from pipelines.runs.splits import have_drawn
+from pipelines.runs.wiring import Row, Samples
+
+
+class DefectWiring:
+    """The `Wiring` of defect detection."""
+
+    columns = COLUMNS
+    baseline_name = "starting weights"
+
+    def __init__(self, config: DefectConfig, reporter: Reporter):
+        self.config = config
+        self._reporter = reporter
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """Class names of the dataset, in the order of their ids."""
+        self._draw()
+        return defect_classes(self.config.data.root)
+
+    def records(self, split: str) -> list[Record]:
+        self._draw()
+        return load_defect_split(self.config.data.root, split)
+
+    def samples(self, records: Sequence[Record]) -> Samples:
+        return training_samples(self.config, records, self.classes, self._reporter)
+
+    def configured_setting(self) -> ViewSection:
+        return self.config.evaluate.view
+
+    def setting_from(self, values: Mapping[str, Any]) -> ViewSection:
+        return ViewSection.model_validate(values)
+
+    def build_task(self, setting: ViewSection, weights: str | None = None) -> DefectDetection:
+        own = classes_beside(weights) if weights else None
+        return build_task(self.config, setting_of(setting), own or self.classes, self._reporter, weights)
+
+    def parameter_groups(self, task: DefectDetection) -> dict[str, list[paddle.Tensor]]:
+        return parameter_groups(task.network)
+
+    def window_loader(self, samples: Samples, setting: ViewSection) -> WindowLoader:
+        loader = window_loader(self.config, samples, setting, self.classes)
+        assert isinstance(samples.mix, EpochMix)  # `samples` made it
+        first = samples.mix.composition(loader.record_indices(Position()))
+        self._reporter.note(f"the first window: {first.describe(self.classes)}")
+        return loader
+
+    def judge(
+        self, task: DefectDetection, train_records: Sequence[Record], val_records: Sequence[Record]
+    ) -> DefectJudge:
+        return DefectJudge(self.config, task, self.classes, val_records, self._reporter)
+
+    def evaluate(self, task: DefectDetection, records: Sequence[Record]) -> dict[str, Any]:
+        wanted = self.config.evaluate.wanted_miss_rate
+        return evaluate_records(task, self.config.data.root, records, self.classes, wanted, self._reporter)
+
+    def rows(self, label: str, metrics: Mapping[str, Any]) -> list[Row]:
+        return [metrics_row(label, metrics)]
+
+    def tell_details(self, metrics: Mapping[str, Any]) -> None:
+        tell_details(metrics, self._reporter)
+
+    def summary(self, verdict: DefectVerdict) -> str:
+        numbers = dict(zip(COLUMNS, metrics_row("", verdict.metrics), strict=True))
+        said = ", ".join(f"{name} {numbers[name]}" for name in ("AP50", "mAP", "missed images", "false alarms"))
+        return f"{said} on val, {verdict.blend:.0%} of the way"
+
+    def describe(self, setting: ViewSection) -> str:
+        scale = f"longest side {setting.longest_side}" if setting.longest_side else f"scale {setting.scale:g}"
+        return f"{scale}, tiles of {setting.tile} with {setting.overlap} in common, NMS IoU {setting.nms_iou:g}"
+
+    def conclusion(self, baseline: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[str, str]:
+        before, after = (metrics["ap_50"] or 0.0 for metrics in (baseline, best))
+        lower = [
+            name
+            for name, value in best["ap_50_per_class"].items()
+            if value is not None and value < (baseline["ap_50_per_class"][name] or 0.0)
+        ]
+        warning = f"AP50 lower than with the starting weights: {', '.join(lower)}" if lower else ""
+        return f"training took AP50 from {before:.3f} to {after:.3f}", warning
+
+    def description(self) -> dict[str, Any]:
+        model = self.config.model
+        return {"network": model.network, "classes": list(self.classes), "started_from": model.weights}
+
+    def exported_setting(self, folder: Path) -> ViewSection | None:
+        if not (folder / "inference.yml").is_file():
+            return None
+        from pipelines.export import read_defect_settings
+
+        return ViewSection.model_validate(read_defect_settings(folder))
+
+    def export(self, task: DefectDetection, setting: ViewSection, out: Path, meta: Mapping[str, Any]) -> None:
+        from pipelines.export import export_defect_detector
+
+        export_defect_detector(
+            task.network,
+            out,
+            setting=setting_of(setting),
+            class_names=task.network.class_names,
+            meta=meta,
+            model_name=self.config.export.model_name,
+        )
+
+    def check_export(self, task: DefectDetection, out: Path) -> Any:
+        from pipelines.runs.defects.parity import check_export
+
+        return check_export(task, out, self.config.data.root, self.records("val"), self._reporter)
+
+    def _draw(self) -> None:
+        data = self.config.data
+        if data.synthetic is not None:
+            have_drawn(data.root, data.synthetic, self._reporter)

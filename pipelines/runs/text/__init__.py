@@ -1,0 +1,1 @@
+"""A text detection run: its parts, its judge, its words."""
