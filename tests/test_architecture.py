@@ -38,6 +38,7 @@ ALLOWED = {
     "errors": allow(),
     "records": allow(packages="numpy"),
     "geometry": allow("records", "numpy shapely pyclipper"),
+    "folders": allow(),
     "tiles": allow("records geometry", "numpy"),
     "config": allow("records geometry", "numpy pydantic yaml"),
     "task": allow("records", "numpy", lazily="paddle"),
@@ -52,12 +53,16 @@ ALLOWED = {
         "task records geometry weights", f"numpy cv2 shapely pyclipper paddle paddlex {DYNAMIC}", lazily="paddle"
     ),
     "defect_detection": allow("task records geometry tiles weights", "numpy cv2 paddle", lazily="ppdet"),
-    "engine": allow("task records", "numpy paddle", lazily="visualdl"),
-    "export": allow("task records geometry", "numpy shapely yaml paddle", lazily="paddle paddleocr ppdet paddle2onnx"),
+    "engine": allow("task records folders", "numpy paddle", lazily="visualdl"),
+    "export": allow(
+        "task records geometry folders defect_detection",
+        "numpy shapely yaml paddle",
+        lazily="paddle paddleocr paddlex ppdet paddle2onnx",
+    ),
     "doctor": allow(lazily="psutil"),
     "runs": allow(
         "records geometry tiles config task dataset prep synthesis batching evaluation report text_detection defect_detection"
-        " engine export doctor",
+        " engine export doctor folders",
         "numpy cv2 paddle",
         lazily="paddle",
     ),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import paddle
 
 from pipelines.engine.update import Updater
+from pipelines.folders import restore_previous, write_folder, write_text
+
+__all__ = ["checkpoints", "restore_previous", "save_checkpoint", "save_weights", "write_text"]
 
 _PREFIX = "update_"
 
@@ -64,58 +65,3 @@ def checkpoints(folder: Path) -> list[Path]:
         return []
     found = [path for path in folder.iterdir() if path.name.startswith(_PREFIX) and (path / "state.json").is_file()]
     return sorted(found, key=lambda path: int(path.name.removeprefix(_PREFIX)))
-
-
-def write_folder(target: Path, write: Callable[[Path], None]) -> None:
-    """Fill a sibling folder, then put it in `target`'s place: a kill at any moment leaves a whole version.
-
-    No file system call swaps two folders portably, so replacing takes two renames; a kill right between them leaves
-    the earlier version as `.NAME.previous`, and `recover_folder` (called here too) puts it back.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    recover_folder(target)
-    fresh, previous = _sibling(target, "partial"), _sibling(target, "previous")
-    fresh.mkdir()
-    try:
-        write(fresh)
-        _flush(fresh)
-        if target.exists():
-            os.replace(target, previous)
-        os.replace(fresh, target)
-    except BaseException:
-        recover_folder(target)
-        raise
-    shutil.rmtree(previous, ignore_errors=True)
-
-
-def recover_folder(target: Path) -> None:
-    """Undo what an interrupted `write_folder` left: bring back the earlier version, drop what is not whole."""
-    restore_previous(target)
-    for leftover in (_sibling(target, "previous"), _sibling(target, "partial")):
-        if leftover.exists():
-            shutil.rmtree(leftover)
-
-
-def restore_previous(target: Path) -> None:
-    """Bring back the earlier version if a kill left nothing in its place; safe beside a run that is writing."""
-    previous = _sibling(target, "previous")
-    if previous.exists() and not target.exists():
-        os.replace(previous, target)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a small file whole or not at all."""
-    fresh = path.with_name(f".{path.name}.partial")
-    fresh.write_text(text, encoding="utf-8")
-    os.replace(fresh, path)
-
-
-def _sibling(target: Path, role: str) -> Path:
-    return target.parent / f".{target.name}.{role}"
-
-
-def _flush(folder: Path) -> None:
-    """Have the disk hold the files before a rename says that it does."""
-    for path in folder.iterdir():
-        with path.open("rb") as handle:
-            os.fsync(handle.fileno())

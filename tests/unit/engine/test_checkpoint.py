@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,7 @@ import paddle
 import pytest
 
 from pipelines.engine import checkpoint
-from pipelines.engine.checkpoint import (
-    checkpoints,
-    recover_folder,
-    restore_previous,
-    save_checkpoint,
-    save_weights,
-    write_folder,
-    write_text,
-)
+from pipelines.engine.checkpoint import checkpoints, save_checkpoint, save_weights
 from pipelines.engine.schedule import LearningRateSchedule
 from pipelines.engine.update import ParameterGroup, Updater
 from tests.factories import ToyTask, split, toy_samples, toy_task
@@ -91,42 +82,6 @@ def _disk_full(*arguments: Any, **options: Any) -> str:
     raise OSError(28, "No space left on device")
 
 
-def write_version(version: str) -> Any:
-    return lambda folder: (folder / "version").write_text(version)
-
-
-@pytest.mark.parametrize("rename", [0, 1])
-def test_a_kill_at_either_rename_leaves_a_whole_version_that_recovery_finds(
-    rename: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    best = tmp_path / "best"
-    write_folder(best, write_version("old"))
-    renames: list[Any] = []
-
-    class Killed(BaseException):
-        """Stands for a process that is gone: nothing after it runs."""
-
-    original = os.replace
-
-    def replace(source: Any, target: Any) -> None:
-        if len(renames) == rename:
-            raise Killed
-        renames.append((source, target))
-        original(source, target)
-
-    monkeypatch.setattr(checkpoint.os, "replace", replace)
-    monkeypatch.setattr(checkpoint, "recover_folder", lambda target: None)
-    with pytest.raises(Killed):
-        write_folder(best, write_version("new"))
-    monkeypatch.undo()
-    recover_folder(best)
-    assert (best / "version").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["best"]
-    write_folder(best, write_version("new"))
-    assert (best / "version").read_text() == "new"
-    assert [path.name for path in tmp_path.iterdir()] == ["best"]
-
-
 def test_leftovers_of_a_kill_are_no_checkpoints(tmp_path: Path) -> None:
     (tmp_path / ".update_7.partial").mkdir()
     (tmp_path / "update_9").mkdir()
@@ -143,16 +98,3 @@ def test_the_best_weights_say_what_they_are_and_replace_the_earlier_best(tmp_pat
     loaded = paddle.load(str(tmp_path / "best" / "weights.pdparams"))
     with updater.averaged():
         assert np.array_equal(loaded["last.weight"].numpy(), task.network.last.weight.numpy())
-
-
-def test_a_small_file_is_replaced_whole(tmp_path: Path) -> None:
-    for text in ("one", "two"):
-        write_text(tmp_path / "metrics.json", text)
-    assert contents(tmp_path) == {"metrics.json": b"two"}
-
-
-def test_a_reader_brings_back_the_earlier_version_and_leaves_a_writer_alone(tmp_path):
-    (tmp_path / ".best.previous").mkdir()
-    (tmp_path / ".best.partial").mkdir()
-    restore_previous(tmp_path / "best")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".best.partial", "best"]
