@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipelines.config import Config, dump_config, load_config
+from pipelines.config import TextConfig, dump_config, load_config
 from pipelines.errors import UsageError
 
 MINIMAL = """
@@ -170,7 +170,7 @@ def test_the_configuration_as_run_loads_as_the_same_configuration(minimal, tmp_p
     written.write_text(dump_config(config), encoding="utf-8")
     assert load_config(written) == config
     # whole: nothing is left to defaults that a later version may change
-    assert set(yaml.safe_load(written.read_text(encoding="utf-8"))) == set(Config.model_fields)
+    assert set(yaml.safe_load(written.read_text(encoding="utf-8"))) == set(TextConfig.model_fields)
 
 
 def test_a_checked_configuration_cannot_be_changed(minimal):

@@ -17,7 +17,7 @@ from pipelines import cli, config
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "data" / "README.md"])
 COMMANDS = typer.main.get_command(cli.app).commands
-SETTINGS = set(config._known_keys(config.Config))
+SETTINGS = {key for of_task in config.CONFIGS.values() for key in config.known_keys(of_task)}
 MAX_PICTURE_BYTES = 300_000
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipelines.config import Config
+from pipelines.config import TextConfig
 from pipelines.runs.reporter import Quiet
 
 
@@ -41,7 +41,7 @@ def recorder() -> Recorder:
     return Recorder()
 
 
-def config_of(**sections: dict[str, object]) -> Config:
+def config_of(**sections: dict[str, object]) -> TextConfig:
     """A whole configuration; keyword arguments update its sections."""
     content: dict[str, dict[str, object]] = {
         "run": {"name": "tiny"},
@@ -53,7 +53,7 @@ def config_of(**sections: dict[str, object]) -> Config:
     }
     for name, values in sections.items():
         content[name].update(values)
-    return Config.model_validate(content)
+    return TextConfig.model_validate(content)
 
 
 @pytest.fixture

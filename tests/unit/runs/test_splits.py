@@ -9,31 +9,34 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.config import DataSection, SyntheticSection
+from pipelines.config import InvoicesSection
+from pipelines.dataset import load_split
 from pipelines.errors import DataError, UsageError
-from pipelines.runs.splits import split_records
+from pipelines.runs.splits import have_drawn
+from pipelines.runs.text.wiring import TextWiring
 
 
-def asked(root: Path, **options: object) -> DataSection:
+def asked(**options: object) -> InvoicesSection:
     small = {"train": 2, "val": 1, "seed": 3, "sizes": [(256, 256), (288, 256), (320, 256)]}
-    return DataSection(root=root, synthetic=SyntheticSection.model_validate({**small, **options}))
+    return InvoicesSection.model_validate({**small, **options})
 
 
 def test_a_missing_synthetic_dataset_is_drawn_once_and_told(tmp_path, recorder):
-    data = asked(tmp_path / "new")
-    sizes = [record.size_hw for record in split_records(data, "train", recorder)]
+    root = tmp_path / "new"
+    have_drawn(root, asked(), recorder)
+    have_drawn(root, asked(), recorder)
     # the third size has no image of its own, and that is no difference
-    assert sizes == [(256, 256), (288, 256)]
-    assert len(split_records(data, "val", recorder)) == 1
-    assert recorder.notes == [f"2 training and 1 validation invoices drawn into {tmp_path / 'new'}"]
+    assert [record.size_hw for record in load_split(root, "train")] == [(256, 256), (288, 256)]
+    assert len(load_split(root, "val")) == 1
+    assert recorder.notes == [f"2 training and 1 validation invoices drawn into {root}"]
 
 
 @pytest.mark.parametrize("other", [{"seed": 4}, {"train": 1}, {"val": 2}, {"sizes": [(256, 288)]}])
 def test_a_dataset_drawn_otherwise_is_refused_and_left(other, tmp_path, recorder):
-    split_records(asked(tmp_path / "new"), "train", recorder)
+    have_drawn(tmp_path / "new", asked(), recorder)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "new").rglob("*")}
     with pytest.raises(UsageError, match=f"other .*{next(iter(other))}"):
-        split_records(asked(tmp_path / "new", **other), "train", recorder)
+        have_drawn(tmp_path / "new", asked(**other), recorder)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "new").rglob("*")} == before
 
 
@@ -41,10 +44,11 @@ def test_somebody_elses_dataset_is_not_taken_for_it(tmp_path, recorder):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "train.txt").write_text("images/a.jpg\t[]\n")
     with pytest.raises(UsageError, match="other train, val, seed, sizes"):
-        split_records(asked(tmp_path / "mine"), "train", recorder)
+        have_drawn(tmp_path / "mine", asked(), recorder)
 
 
-def test_without_a_synthetic_section_nothing_is_drawn(tmp_path, recorder):
+def test_without_a_synthetic_section_nothing_is_drawn(tmp_path, make_config, recorder):
+    config = make_config(data={"root": tmp_path / "gone"})
     with pytest.raises(DataError, match="no such label file"):
-        split_records(DataSection(root=tmp_path / "gone"), "train", recorder)
+        TextWiring(config, recorder).records("train")
     assert not (tmp_path / "gone").exists()

@@ -1,6 +1,6 @@
 """The setting is chosen on training images for each blend; the blend that is nowhere below the baseline wins.
 
-Run: pytest tests/unit/runs/test_judge.py
+Run: pytest tests/unit/runs/text/test_judge.py
 """
 
 from __future__ import annotations

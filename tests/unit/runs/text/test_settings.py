@@ -1,6 +1,6 @@
 """Which settings are tried on which images, and how numbers become table rows.
 
-Run: pytest tests/unit/runs/test_settings.py
+Run: pytest tests/unit/runs/text/test_settings.py
 """
 
 from __future__ import annotations
