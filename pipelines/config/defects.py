@@ -6,7 +6,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipelines.config.sections import Count, DataSection, EvaluateSection, Positive, RunConfig, Section, Share, Side
+from pipelines.config.sections import (
+    Count,
+    DataSection,
+    EvaluateSection,
+    NonNegative,
+    Positive,
+    RunConfig,
+    Section,
+    Share,
+    Side,
+)
 from pipelines.config.text import ExportSection
 
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
@@ -51,7 +61,7 @@ class ViewSection(Section):
     scale: Positive = 1.0
     longest_side: Count | None = None
     tile: Side = 640
-    overlap: int = Field(128, ge=0)
+    overlap: NonNegative = 128
     confidence_floor: BelowOne = 0.01
     nms_iou: Annotated[float, Field(gt=0, le=1)] = 0.6
     max_detections: Count = 100
@@ -67,12 +77,13 @@ class DefectBatchingSection(Section):
     """What a training sample looks like and how often it comes.
 
     `crop` is the (height, width) of a training sample; images that are larger at the evaluation's scale are cut into
-    tiles of this size that share `overlap` network pixels. `ok_share` of the samples show no defect; null takes every one once an
-    epoch. Classes shown by fewer than `repeat_threshold` of the defective samples come more often; null: no repeats.
+    tiles of this size that share `overlap` network pixels. `ok_share` of the samples show no defect; null takes every
+    one once an epoch. Classes shown by fewer than `repeat_threshold` of the defective samples come more often; null:
+    no repeats.
     """
 
     crop: tuple[Side, Side] = (640, 640)
-    overlap: int = Field(64, ge=0)
+    overlap: NonNegative = 64
     ok_share: BelowOne | None = 0.8
     repeat_threshold: Share | None = None
     scale_jitter: tuple[Positive, Positive] = (0.9, 1.1)
@@ -82,7 +93,7 @@ class DefectBatchingSection(Section):
     shift_share: Share = 0.1
     min_visible: Share = 0.6
     min_side_px: Positive = 4.0
-    workers: int = Field(1, ge=0)
+    workers: NonNegative = 1
 
     @model_validator(mode="after")
     def _overlap_leaves_a_stride(self) -> DefectBatchingSection:

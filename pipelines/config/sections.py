@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[int, Field(ge=0)]
 Side = Annotated[int, Field(ge=32, multiple_of=32)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,11 @@ def have_drawn(root: Path, asked: Asked, reporter: Reporter) -> None:
 
 
 def _writer(asked: Asked) -> tuple[str, Callable[[Path], None]]:
-    counts = {"num_train": asked.train, "num_val": asked.val, "seed": asked.seed}
     if isinstance(asked, FactorySection):
-        share, sizes = asked.ok_share, asked.sizes
-        return "factory images", lambda root: write_factory_images(root, **counts, ok_share=share, sizes_hw=sizes)
-    return "invoices", lambda root: write_invoices(root, **counts, sizes_hw=asked.sizes)
+        factory = partial(write_factory_images, ok_share=asked.ok_share, sizes_hw=asked.sizes)
+        return "factory images", partial(factory, num_train=asked.train, num_val=asked.val, seed=asked.seed)
+    invoices = partial(write_invoices, sizes_hw=asked.sizes)
+    return "invoices", partial(invoices, num_train=asked.train, num_val=asked.val, seed=asked.seed)
 
 
 def _wanted(asked: Asked, found: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,8 @@ def verify(config: Config, reporter: Reporter, *, float64: bool = False) -> dict
         float64: compute in double precision, where rounding can't hide a wrong formula.
 
     Returns:
-        {"exact": {"max_relative_error", …}, "mean": {…}, "image_weight": {"exact": {min, max}, "mean": {min, max}}}.
+        {"exact": {"max_relative_error", …}, "mean": {…}, "image_weight": {"exact": {min, max}, "mean": {min, max}},
+        "group_weight": {name: {"exact": …, "mean": …}}}: how much what the task tells apart counts, 1 being right.
 
     Raises:
         DataError: the exact gradient is farther from the whole batch's than rounding explains.
@@ -46,7 +47,9 @@ def verify(config: Config, reporter: Reporter, *, float64: bool = False) -> dict
         f" {len({mb.shape_hw for mb in window})} shapes, {dtype}, {paddle.device.get_device()}"
     )
     reference = whole_batch_gradient(task, window)
-    result: dict[str, Any] = {"dtype": dtype, "samples": sum(len(mb) for mb in window), "image_weight": {}}
+    groups = wiring.image_groups(window)
+    result: dict[str, Any] = {"dtype": dtype, "samples": sum(len(mb) for mb in window)}
+    result |= {"image_weight": {}, "group_weight": {}}
     per_layer: dict[str, dict[str, float]] = {}
     for method in METHODS:
         gradient, _ = accumulated_gradient(task, window, method)
@@ -59,8 +62,11 @@ def verify(config: Config, reporter: Reporter, *, float64: bool = False) -> dict
             "norm_ratio": difference.norm_ratio,
         }
         # infinite where the whole batch gives an image no gradient at all, but the method does
-        weights = [weight for weight in image_weights(task, window, method) if np.isfinite(weight)]
-        result["image_weight"][method] = {"min": min(weights), "max": max(weights)}
+        weights = np.array(image_weights(task, window, method))
+        finite = weights[np.isfinite(weights)]
+        result["image_weight"][method] = {"min": float(finite.min()), "max": float(finite.max())}
+        for name, amounts in groups.items():
+            result["group_weight"].setdefault(name, {})[method] = _weight_of(weights, amounts)
     _tell(result, per_layer, reporter)
     if result["exact"]["max_relative_error"] > BOUNDS[dtype]:
         raise DataError(
@@ -69,6 +75,14 @@ def verify(config: Config, reporter: Reporter, *, float64: bool = False) -> dict
             " please report it with this table"
         )
     return result
+
+
+def _weight_of(weights: np.ndarray, amounts: np.ndarray) -> float:
+    """Mean weight of what images hold by `amounts`; images that the whole batch gives no gradient are left out."""
+    counted = np.isfinite(weights) & (amounts > 0)
+    return (
+        float(np.average(weights[counted], weights=amounts[counted].astype(float))) if counted.any() else float("nan")
+    )
 
 
 def _tell(result: dict[str, Any], per_layer: dict[str, dict[str, float]], reporter: Reporter) -> None:
@@ -87,6 +101,12 @@ def _tell(result: dict[str, Any], per_layer: dict[str, dict[str, float]], report
         )
     columns = ("accumulation", "worst tensor", "all tensors", "cosine", "norm ratio", "weight of an image")
     reporter.table("Gradient of the window against the whole batch's", columns, rows)
+    if result["group_weight"]:
+        reporter.table(
+            "Weight of what images show, 1 where it counts as in the whole batch",
+            ("what", *METHODS),
+            [[name, *(f"{by_method[m]:.3f}" for m in METHODS)] for name, by_method in result["group_weight"].items()],
+        )
     worst = sorted(per_layer["mean"], key=lambda name: per_layer["mean"][name], reverse=True)[:_LAYERS_SHOWN]
     reporter.table(
         "Relative error by tensor, where mean is farthest off",

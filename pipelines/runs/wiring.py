@@ -15,7 +15,7 @@ from pipelines.batching.loader import WindowLoader
 from pipelines.batching.order import Mix
 from pipelines.config import Config, DefectConfig, RunConfig, TextConfig
 from pipelines.engine.blend import Blend
-from pipelines.records import Record
+from pipelines.records import MicroBatch, Record
 from pipelines.runs.reporter import Reporter
 from pipelines.task import Task
 
@@ -124,6 +124,10 @@ class Wiring(Protocol):
 
     def window_loader(self, samples: Samples, setting: Any) -> WindowLoader:
         """Windows of training samples as `setting` wants them."""
+        ...
+
+    def image_groups(self, window: Sequence[MicroBatch]) -> dict[str, np.ndarray]:
+        """How much each image of a window, in order, holds of what `verify` should tell apart."""
         ...
 
     def judge(self, task: Any, train_records: Sequence[Record], val_records: Sequence[Record]) -> Judge: ...

@@ -19,7 +19,7 @@ def metrics_row(label: str, metrics: Mapping[str, Any]) -> Row:
         metrics["num_ok_images"],
         number(metrics["ap_50"]),
         number(metrics["map"]),
-        number(metrics["confidence_threshold"]),
+        number(metrics["threshold"]),
         number(metrics["image_miss_rate"]),
         number(metrics["image_false_alarm_rate"]),
     ]
@@ -31,8 +31,16 @@ def tell_details(metrics: Mapping[str, Any], reporter: Reporter) -> None:
         [name, one["num_objects"], *(number(one[key]) for key in ("ap_50", "precision", "recall", "f1"))]
         for name, one in metrics["per_class"].items()
     ]
-    title = f"Per class at confidence {number(metrics['confidence_threshold'])}, IoU .5"
+    title = f"Per class at confidence {number(metrics['threshold'])}, IoU .5"
     reporter.table(title, ("class", "defects", "AP50", "precision", "recall", "F1"), rows)
+    at = metrics["at_wanted_miss_rate"]
+    if not at["is_reached"]:
+        reporter.note(f"no threshold misses at most {at['wanted_miss_rate']:.1%} of the defective images")
+        return
+    reporter.note(
+        f"at most {at['wanted_miss_rate']:.1%} of the defective images missed needs confidence"
+        f" {number(at['threshold'])}: {number(at['image_miss_rate'])} missed, {number(at['image_false_alarm_rate'])} of the OK images stopped"
+    )
 
 
 def number(value: float | None) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import paddle
 
 from pipelines.batching.loader import WindowLoader
@@ -15,8 +16,9 @@ from pipelines.batching.order import Position
 from pipelines.config import DefectConfig, ViewSection
 from pipelines.dataset import defect_classes, load_defect_split
 from pipelines.defect_detection.network import parameter_groups
+from pipelines.defect_detection.targets import DEFECT
 from pipelines.defect_detection.task import DefectDetection
-from pipelines.records import Record
+from pipelines.records import MicroBatch, Record
 from pipelines.runs.defects.evaluation import evaluate_records
 from pipelines.runs.defects.judge import DefectJudge, DefectVerdict
 from pipelines.runs.defects.parts import build_task, classes_beside, setting_of, training_samples, window_loader
@@ -29,7 +31,7 @@ from pipelines.runs.wiring import Row, Samples
 class DefectWiring:
     """The `Wiring` of defect detection."""
 
-    columns = COLUMNS
+    columns: tuple[str, ...] = COLUMNS
     baseline_name = "starting weights"
 
     def __init__(self, config: DefectConfig, reporter: Reporter):
@@ -69,6 +71,15 @@ class DefectWiring:
         self._reporter.note(f"the first window: {first.describe(self.classes)}")
         return loader
 
+    def image_groups(self, window: Sequence[MicroBatch]) -> dict[str, np.ndarray]:
+        num_defects = [(micro_batch.targets["kinds"] == DEFECT).sum(axis=1) for micro_batch in window]
+        is_clean = [np.full(len(counts), not counts.any()) for counts in num_defects]
+        return {
+            "defects": np.concatenate(num_defects),
+            "background beside defects": np.concatenate(is_clean) == 0,
+            "background of clean micro-batches": np.concatenate(is_clean),
+        }
+
     def judge(
         self, task: DefectDetection, train_records: Sequence[Record], val_records: Sequence[Record]
     ) -> DefectJudge:
@@ -97,8 +108,8 @@ class DefectWiring:
         before, after = (metrics["ap_50"] or 0.0 for metrics in (baseline, best))
         lower = [
             name
-            for name, value in best["ap_50_per_class"].items()
-            if value is not None and value < (baseline["ap_50_per_class"][name] or 0.0)
+            for name, after_training in best["per_class"].items()
+            if (after_training["ap_50"] or 0.0) < (baseline["per_class"][name]["ap_50"] or 0.0)
         ]
         warning = f"AP50 lower than with the starting weights: {', '.join(lower)}" if lower else ""
         return f"training took AP50 from {before:.3f} to {after:.3f}", warning

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipelines.config import PostProcessSection, TextConfig
@@ -84,7 +84,7 @@ class TextJudge:
 
 
 def _verdict(
-    metrics: dict[str, Any], setting: PostProcessSection, blend: float = 1.0, tuning: tuple[dict[str, Any], ...] = ()
+    metrics: Mapping[str, Any], setting: PostProcessSection, blend: float = 1.0, tuning: tuple[dict[str, Any], ...] = ()
 ) -> TextVerdict:
     return Verdict(metrics, objective_mean_hmean(metrics), setting, blend, tuning)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import paddle
 
 from pipelines.batching.loader import WindowLoader
@@ -14,7 +15,7 @@ from pipelines.dataset import load_split, read_image
 from pipelines.engine.batch_norm import evaluation_mode
 from pipelines.evaluation.tuning import objective_mean_hmean
 from pipelines.export import ParityReport, check_in_paddleocr, compare_predictions, export_text_detector, read_settings
-from pipelines.records import Record
+from pipelines.records import MicroBatch, Record
 from pipelines.runs.reporter import Reporter
 from pipelines.runs.splits import have_drawn
 from pipelines.runs.text.evaluation import (
@@ -40,7 +41,7 @@ _POST_PROCESS = ("binary_threshold", "box_threshold", "unclip_ratio", "max_candi
 class TextWiring:
     """The `Wiring` of text detection."""
 
-    columns = TABLE_COLUMNS
+    columns: tuple[str, ...] = TABLE_COLUMNS
     baseline_name = "tuned baseline"
 
     def __init__(self, config: TextConfig, reporter: Reporter):
@@ -70,6 +71,9 @@ class TextWiring:
 
     def window_loader(self, samples: Samples, setting: PostProcessSection) -> WindowLoader:
         return window_loader(self.config, samples.records, setting)
+
+    def image_groups(self, window: Sequence[MicroBatch]) -> dict[str, np.ndarray]:
+        return {}
 
     def judge(self, task: TextDetection, train_records: Sequence[Record], val_records: Sequence[Record]) -> TextJudge:
         return TextJudge(self.config, task, train_records, val_records, self._reporter)
