@@ -201,6 +201,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command; a user's mistake is one message and an exit code, never a traceback."""
     # paddle looks for a compiler cache on import; nothing is compiled here
     warnings.filterwarnings("ignore", message="No ccache found")
+    # nor does anything here follow PyTorch's calling conventions, which paddle warns of wherever it could
+    warnings.filterwarnings("ignore", message=r"\s*Non compatible API")
     os.environ.setdefault("GLOG_minloglevel", "2")  # paddle's C++ notes; errors stay
     try:
         with exit_on_sigterm():

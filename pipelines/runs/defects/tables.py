@@ -39,7 +39,8 @@ def tell_details(metrics: Mapping[str, Any], reporter: Reporter) -> None:
         return
     reporter.note(
         f"at most {at['wanted_miss_rate']:.1%} of the defective images missed needs confidence"
-        f" {number(at['threshold'])}: {number(at['image_miss_rate'])} missed, {number(at['image_false_alarm_rate'])} of the OK images stopped"
+        f" {number(at['threshold'])}: {number(at['image_miss_rate'])} missed,"
+        f" {number(at['image_false_alarm_rate'])} of the OK images stopped"
     )
 
 
