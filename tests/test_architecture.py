@@ -61,9 +61,9 @@ ALLOWED = {
     ),
     "doctor": allow(lazily="psutil"),
     "runs": allow(
-        "records geometry tiles config task dataset prep synthesis batching evaluation report text_detection defect_detection"
-        " engine export doctor folders",
-        "numpy cv2 paddle",
+        "records geometry folders tiles config task dataset prep synthesis batching evaluation report weights"
+        " text_detection defect_detection engine export doctor",
+        "numpy cv2 PIL paddle pydantic yaml",
         lazily="paddle",
     ),
     "terminal": allow("runs", "rich"),

@@ -5,8 +5,6 @@ Run: pytest tests/unit/runs/test_splits.py
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pipelines.config import InvoicesSection
