@@ -57,7 +57,7 @@ class DefectScorer:
         """Add one image.
 
         Args:
-            prediction: in pixels of the image; what lies beyond its frame is cut off.
+            prediction: in pixels of the image; what lies beyond its frame is cut off, and a reversed box has no area.
             annotation: may be empty (an OK image): then every detection is a false one.
             size_hw: (height, width) of the image, pixels.
 
@@ -68,10 +68,11 @@ class DefectScorer:
             unnamed = class_ids[(class_ids < 0) | (class_ids >= len(self.class_names))]
             if len(unnamed):
                 raise ValueError(
-                    f"class ids of a {name} must be 0 to {len(self.class_names) - 1}, one a name of "
+                    f"class ids of the {name} must be 0 to {len(self.class_names) - 1}, one a name of "
                     f"{list(self.class_names)}, but got {sorted(set(unnamed.tolist()))}"
                 )
         inside = np.clip(prediction.boxes_xyxy_px, 0, np.tile(size_hw[::-1], 2))
+        inside[:, 2:] = np.maximum(inside[:, 2:], inside[:, :2])  # two reversed sides would make a positive area
         prediction = replace(prediction, boxes_xyxy_px=inside)
         self._images.append((prediction, annotation))
         self._matches.append(match_image(prediction, annotation, IOU_THRESHOLD))
