@@ -25,18 +25,27 @@ class CocoFile:
     categories: list[dict[str, Any]]
 
 
+def read_json(path: Path) -> Any:
+    """Parse a JSON file.
+
+    Raises:
+        DataError: it can't be read or is no JSON; does not name the file.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"can't be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"no valid JSON: {error}") from None
+
+
 def read_coco(path: Path) -> CocoFile:
     """Parse a COCO file.
 
     Raises:
         DataError: not there, no JSON, or not laid out as COCO; names the first wrong entry, not the file.
     """
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"can't be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"no valid JSON: {error}") from None
+    content = read_json(path)
     lists = [content.get(name) if isinstance(content, dict) else None for name in _LISTS]
     # An export of OK images alone has no reason to write "annotations".
     if lists[1] is None and isinstance(lists[0], list):

@@ -11,8 +11,8 @@ from pipelines.dataset.coco_files import CocoFile, entry_item, read_coco
 from pipelines.dataset.label_files import normalised_path
 from pipelines.errors import DataError
 from pipelines.prep.coco_entries import Tally, identity, raw_box
-from pipelines.prep.image_search import ImageSearch
-from pipelines.prep.raw import ClassList, DefectItem, RawBox, RawImage, Unlabelled, name_below
+from pipelines.prep.image_search import AmbiguousImageError, ImageSearch
+from pipelines.prep.raw import ClassList, DefectItem, RawBox, RawDefects, RawImage, Unlabelled, name_below
 from pipelines.records import Fault
 
 
@@ -48,7 +48,7 @@ def read_coco_source(source: Path, images: Path | None) -> Iterator[DefectItem]:
             continue
         yield ClassList(tuple(c["name"] for c in coco.categories if isinstance(c.get("name"), str)))
         for item in _images_of(coco, search, split, source, tried):
-            if isinstance(item, RawImage):
+            if isinstance(item, RawImage | Unlabelled):
                 used.add(item.image)
             yield item
     if not used:
@@ -83,7 +83,7 @@ def _side(name: str) -> str:
 
 def _images_of(
     coco: CocoFile, search: ImageSearch, split: str, source: Path, tried: list[str]
-) -> Iterator[RawImage[RawBox] | Fault]:
+) -> Iterator[RawDefects | Unlabelled | Fault]:
     """Every image of a file that is there, with its boxes; and everything wrong with the file's entries."""
     label = str(coco.path)
     tally = Tally(label)
@@ -97,6 +97,7 @@ def _images_of(
             path = search.find(normalised_path(tried[-1]), coco.path)
         except DataError as error:
             yield Fault(label, str(error), "dropped", item=listed.item)
+            yield from error.unlabelled if isinstance(error, AmbiguousImageError) else ()
             continue
         name = name_below(path, source)
         boxes = tuple(listed.boxes)

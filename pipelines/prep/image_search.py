@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
 from pipelines.errors import DataError
-from pipelines.prep.raw import IMAGE_SUFFIXES
+from pipelines.prep.raw import IMAGE_SUFFIXES, Unlabelled
+
+
+class AmbiguousImageError(DataError):
+    """A label file may mean any of several images; none of them may pass as OK."""
+
+    def __init__(self, message: str, candidates: Sequence[Path]):
+        super().__init__(message)
+        self.unlabelled = [Unlabelled(path, message, may_be_ok=False) for path in candidates]
 
 
 class ImageSearch:
@@ -19,7 +28,8 @@ class ImageSearch:
         """The file that a label file means by `name` (forward slashes).
 
         Raises:
-            DataError: none, or several of which any may be meant.
+            AmbiguousImageError: several of which any may be meant.
+            DataError: none.
         """
         tail = name.rsplit("/", 1)[-1]
         roots = [self.folder, label.parent, label.parent.parent]
@@ -31,7 +41,8 @@ class ImageSearch:
         if len(exact or alike) == 1:
             return (exact or alike)[0]
         if alike:
-            raise DataError(f"{len(alike)} images are called {tail}: {alike[0]}, {alike[1]}, ...; say which folder")
+            shown = f"{alike[0]}, {alike[1]}, ..."
+            raise AmbiguousImageError(f"{len(alike)} images are called {tail}: {shown}; say which folder", alike)
         raise DataError(f"image not found: {name} at or below {self.folder}; say where it is with --images DIR")
 
     def files(self) -> list[Path]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pipelines.dataset.coco_files import read_json
 from pipelines.errors import DataError
 from pipelines.prep.paired_files import LabelFile, paired_images
 from pipelines.prep.raw import DefectItem, RawBox
@@ -28,12 +28,7 @@ def _parsed(path: Path) -> LabelFile | None:
     Raises:
         DataError: it can't be read or is no JSON.
     """
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"can't be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"no valid JSON: {error}") from None
+    content = read_json(path)
     if not isinstance(content, dict) or "shapes" not in content:
         return None
     shapes = content["shapes"]

@@ -46,13 +46,14 @@ def with_ok_images(
     Where the source knows an image of an OK folder, what it says counts: also that it can't be used.
     """
     known = {raw.image.resolve(): raw for raw in raws}
+    barred = {item.image.resolve() for item in unlabelled if not item.may_be_ok}
     found = list(raws)
     taken: set[Path] = set()
     clashes: list[Path] = []
     for folder in folders:
         for path in _pictures(folder):
             raw = known.get(path.resolve())
-            if raw is not None and (raw.regions or raw.fault):
+            if path.resolve() in barred or (raw is not None and (raw.regions or raw.fault)):
                 clashes.append(path)
             elif raw is None and path.resolve() not in taken:
                 taken.add(path.resolve())
@@ -61,7 +62,7 @@ def with_ok_images(
     faults = [
         Fault(str(item.image), f"{item.reason}: {way_out} {item.image.parent}", "dropped")
         for item in unlabelled
-        if item.image.resolve() not in taken
+        if item.may_be_ok and item.image.resolve() not in taken
     ]
     if clashes:
         reason = f"this and {len(clashes) - 1} more of the --ok folders have labels in the source: those count"

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from pipelines.dataset.label_files import normalised_path
 from pipelines.errors import DataError
+from pipelines.prep.image_search import AmbiguousImageError
 from pipelines.prep.raw import (
     ClassList,
     DefectItem,
@@ -69,11 +70,9 @@ def paired_images(
     used: set[Path] = set()
     for label in labels:
         for item in _labelled(label, source, parse, pictures, stems):
-            if isinstance(item, RawImage):
+            if isinstance(item, RawImage | Unlabelled):
                 used.add(item.image)
-                yield _listed(item, label, listed)
-            else:
-                yield item
+            yield _listed(item, label, listed) if isinstance(item, RawImage) else item
     if not used:
         raise DataError(f"0 of {len(labels)} label files have an image below {folder}; first tried: {labels[0]}")
     for line in listed.values():
@@ -94,7 +93,7 @@ def _class_list(source: Path) -> Iterator[ClassList]:
 
 def _labelled(
     label: Path, source: Path, parse: Parse, pictures: Mapping[str, list[Path]], label_stems: set[str]
-) -> Iterator[RawDefects | Fault]:
+) -> Iterator[RawDefects | Unlabelled | Fault]:
     """The image of a label file, with a fault of its own where the file is broken, so that it can't pass as OK."""
     broken = ""
     try:
@@ -107,6 +106,7 @@ def _labelled(
         path, note = _image_of(label, parsed.image_name, pictures, label_stems)
     except DataError as error:
         yield Fault(str(label), broken or str(error), "dropped")
+        yield from error.unlabelled if isinstance(error, AmbiguousImageError) else ()
         return
     if note:
         yield Fault(str(label), note, "repaired")
@@ -128,14 +128,14 @@ def _image_of(
     """The image of a label file, and what the user should know about how it was found.
 
     Raises:
-        DataError: there is none, or more than one may be meant.
+        AmbiguousImageError: more than one may be meant.
+        DataError: there is none.
     """
     own, named = stem_of(label.name), PurePosixPath(normalised_path(named_path)).name
     mine = _nearest(pictures.get(own, []), label, named)
     if len(mine) > 1:
-        raise DataError(
-            f"{len(mine)} images are called {own}: {mine[0]}, {mine[1]}, ...; choose a folder with --images"
-        )
+        shown = f"{mine[0]}, {mine[1]}, ..."
+        raise AmbiguousImageError(f"{len(mine)} images are called {own}: {shown}; choose one with --images DIR", mine)
     is_other = bool(named) and stem_of(named) != own
     # A picture with a label file of its own is not meant here.
     other = _nearest(pictures.get(stem_of(named), []), label, named) if stem_of(named) not in label_stems else []
@@ -143,9 +143,11 @@ def _image_of(
         return mine[0], ""
     if mine and not other:
         return mine[0], f"names another file, {named}: {mine[0].name} of its own name is taken"
-    if mine:
-        raise DataError(f"names {named}, but {mine[0].name} of its own name is there too: which one was labelled?")
-    if len(other) == 1:
+    if mine or len(other) > 1:
+        candidates = [*mine, *other]
+        reason = f"may mean {candidates[0]} or {candidates[1]} (it names {named}): which one was labelled?"
+        raise AmbiguousImageError(reason, candidates)
+    if other:
         return other[0], f"there is no image {own}: {other[0].name}, which it names, is taken"
     raise DataError(f"image not found: {own}.jpg" + (f" or {named}" if is_other else ""))
 

@@ -69,10 +69,12 @@ class Unlabelled:
     Attributes:
         image: the file.
         reason: what was expected for it.
+        may_be_ok: False where a label file may mean it, so that it is left out whatever the user says.
     """
 
     image: Path
     reason: str
+    may_be_ok: bool = True
 
 
 Region = TypeVar("Region", RawRegion, RawBox)

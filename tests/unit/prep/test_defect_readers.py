@@ -1,4 +1,4 @@
-"""What each defect reader makes of its format, odd files included. Run: pytest tests/unit/prep/test_defect_readers.py"""
+"""What each defect reader makes of its format and of odd files. Run: pytest tests/unit/prep/test_defect_readers.py"""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_filename_of_another_picture_without_a_label_file_is_nobodys_to_decide
     write_picture(source / "JPEGImages" / "b.jpg", 5)
     raws, (fault,), others = read("voc", source)
     assert "a.jpg" not in raws and "which one was labelled?" in fault.reason
-    assert {other.image.name for other in others} == {"a.jpg", "b.jpg"}
+    assert {(other.image.name, other.may_be_ok) for other in others} == {("a.jpg", False), ("b.jpg", False)}
 
 
 def test_an_xml_without_an_image_of_its_name_takes_the_one_it_names(voc):
