@@ -1,4 +1,4 @@
-# make demo    from nothing to a fine-tuned model that runs in paddleocr
+# make demo    from nothing to a fine-tuned model that runs in paddleocr; make demo-defect: the same in paddlex
 # make test    style, types and every test; make fast leaves the slow tests out
 # make lint    style and types alone; make format mends the style
 # PYTHON picks the interpreter (3.10 to 3.12); PINS=gpu takes the GPU build of Paddle, installed beforehand.
@@ -6,7 +6,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test fast lint format install install-dev clean
+.PHONY: demo demo-defect test fast lint format install install-dev clean
 
 PINS ?= cpu
 VENV := .venv
@@ -16,7 +16,10 @@ PYTHON ?= $(shell for version in 3.11 3.12 3.10; do \
 	python$$version -c '' 2>/dev/null && echo python$$version && break; done)
 
 demo: install
-	$(BIN)/python tools/demo.py
+	$(BIN)/python tools/demo.py text
+
+demo-defect: install
+	$(BIN)/python tools/demo.py defect
 
 test: lint
 	$(BIN)/python -m pytest

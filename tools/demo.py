@@ -1,7 +1,8 @@
-"""From nothing to a fine-tuned model that runs in paddleocr, each command shown before it runs: `make demo`.
+"""From nothing to a fine-tuned model that runs in Paddle's own programs, each command shown before it runs.
 
-Arguments go to the training as they are: `python tools/demo.py -o train.updates=20`. Exit code 1 if training did not
-beat the tuned baseline, else that of the command that failed.
+`make demo` is `python tools/demo.py text`, `make demo-defect` is `python tools/demo.py defect`. Further arguments go to
+the training as they are: `python tools/demo.py text -o train.updates=20`. Exit code 1 if training did not beat what it
+started from, else that of the command that failed.
 """
 
 from __future__ import annotations
@@ -13,35 +14,90 @@ import shlex
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-CONFIG = Path(os.path.relpath(REPOSITORY / "configs" / "text_detection" / "smoke.yml"))
-RUN = Path("runs/demo")
-MODEL = RUN / "model"
-PREDICTIONS = RUN / "predictions"
-IMAGES = [Path(f"datasets/smoke/images/val_{number:04d}.jpg") for number in range(3)]
-HMEANS = ("hmean_50", "hmean_70", "hmean_80")
+CONFIGS = Path(os.path.relpath(REPOSITORY / "configs"))
 # ru_maxrss counts bytes on macOS, units of 1024 bytes elsewhere
 RSS_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
 
 
-def main(overrides: list[str]) -> int:
+@dataclass(frozen=True)
+class Demo:
+    """One task's demonstration.
+
+    Attributes:
+        config: smoke configuration.
+        run: run folder.
+        images: folder whose first val images are predicted.
+        numbers: head and key of the metrics that are shown.
+        stages: label and key of the models that are compared, the last one trained.
+        runtime: whose boxes must be the same.
+    """
+
+    config: Path
+    run: Path
+    images: Path
+    numbers: tuple[tuple[str, str], ...]
+    stages: tuple[tuple[str, str], ...]
+    runtime: str
+
+    @property
+    def model(self) -> Path:
+        return self.run / "model"
+
+    @property
+    def predictions(self) -> Path:
+        return self.run / "predictions"
+
+
+DEMOS = {
+    "text": Demo(
+        config=CONFIGS / "text_detection" / "smoke.yml",
+        run=Path("runs/demo"),
+        images=Path("datasets/smoke/images"),
+        numbers=tuple((f"hmean .{iou}", f"hmean_{iou}0") for iou in (5, 7, 8)),
+        stages=(("weights as shipped", "shipped"), ("same, setting tuned", "baseline"), ("trained", "best")),
+        runtime="paddleocr",
+    ),
+    "defect": Demo(
+        config=CONFIGS / "defect_detection" / "smoke.yml",
+        run=Path("runs/demo_defect"),
+        images=Path("datasets/smoke_defect/images"),
+        numbers=(
+            ("AP50", "ap_50"),
+            ("mAP", "map"),
+            ("missed", "image_miss_rate"),
+            ("alarms", "image_false_alarm_rate"),
+        ),
+        stages=(("starting weights", "baseline"), ("trained", "best")),
+        runtime="paddlex",
+    ),
+}
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] not in DEMOS:
+        print(f"demo: expected {' or '.join(DEMOS)} first, but got {arguments[:1]}", file=sys.stderr)
+        return 2
+    demo, overrides = DEMOS[arguments[0]], arguments[1:]
     started = time.perf_counter()
-    set_aside(RUN)
+    set_aside(demo.run)
+    images = [demo.images / f"val_{number:04d}.jpg" for number in range(3)]
     commands: list[list[str | Path]] = [
-        ["train", "-c", CONFIG, "-o", "run.name=demo", *overrides],
-        ["evaluate", "-c", CONFIG, "--model", RUN, *overrides],
-        ["export", RUN, "--to", MODEL],
-        ["predict", MODEL, *IMAGES, "--out", PREDICTIONS],
-        ["report", RUN],
+        ["train", "-c", demo.config, "-o", f"run.name={demo.run.name}", *overrides],
+        ["evaluate", "-c", demo.config, "--model", demo.run, *overrides],
+        ["export", demo.run, "--to", demo.model],
+        ["predict", demo.model, *images, "--out", demo.predictions],
+        ["report", demo.run],
     ]
     for command in commands:
         exit_code = run(command)
         if exit_code:
             print(f"\ndemo: `wholebatch {command[0]}` ended with exit code {exit_code}; its message is above")
             return exit_code
-    is_better = summarize()
+    is_better = summarize(demo)
     memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * RSS_UNIT_BYTES
     print(f"{time.perf_counter() - started:.0f} seconds, at most {memory / 2**30:.1f} GiB of memory")
     return 0 if is_better else 1
@@ -68,18 +124,18 @@ def run(command: list[str | Path]) -> int:
     return subprocess.call([sys.executable, script, *arguments], env={**os.environ, "PYTHONPATH": search_path})
 
 
-def summarize() -> bool:
-    """Show what training gave and where everything lies; returns whether it beat the tuned baseline."""
-    metrics = json.loads((RUN / "metrics.json").read_text(encoding="utf-8"))
-    parity = json.loads((MODEL / "parity.json").read_text(encoding="utf-8"))
-    print(f"\n{'on val':32}" + "".join(f"{'hmean .' + name[-2]:>10}" for name in HMEANS))
-    for label, key in (("weights as shipped", "shipped"), ("same, setting tuned", "baseline"), ("trained", "best")):
-        print(f"{label:32}" + "".join(f"{metrics[key][name]:10.3f}" for name in HMEANS))
-    print(f"\n{parity['num_equal']} of {parity['num_theirs']} boxes are the same in paddleocr")
-    print(f"model: {MODEL}\npredictions: {PREDICTIONS}\nreport: {RUN / 'report.html'}")
+def summarize(demo: Demo) -> bool:
+    """Show what training gave and where everything lies; returns whether it beat what it started from."""
+    metrics = json.loads((demo.run / "metrics.json").read_text(encoding="utf-8"))
+    parity = json.loads((demo.model / "parity.json").read_text(encoding="utf-8"))
+    print(f"\n{'on val':32}" + "".join(f"{head:>10}" for head, _ in demo.numbers))
+    for label, stage in demo.stages:
+        print(f"{label:32}" + "".join(f"{metrics[stage][key] or 0.0:10.3f}" for _, key in demo.numbers))
+    print(f"\n{parity['num_equal']} of {parity['num_theirs']} boxes are the same in {demo.runtime}")
+    print(f"model: {demo.model}\npredictions: {demo.predictions}\nreport: {demo.run / 'report.html'}")
     is_better = metrics["best"]["update"] > 0
     if not is_better:
-        print("training did not beat the tuned baseline, so the model holds the untouched weights")
+        print("training did not beat what it started from, so the model holds the untouched weights")
     return is_better
 
 

@@ -35,7 +35,7 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.mark.slow
 def test_the_demo_shows_and_runs_every_command_and_leaves_a_checked_model(tmp_path):
     done = subprocess.run(
-        [sys.executable, DEMO, *as_options(TINY)], cwd=tmp_path, env=os.environ, text=True, encoding="utf-8",
+        [sys.executable, DEMO, "text", *as_options(TINY)], cwd=tmp_path, env=os.environ, text=True, encoding="utf-8",
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800,
     )  # fmt: skip
     shown = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("$ wholebatch ")]
@@ -44,20 +44,21 @@ def test_the_demo_shows_and_runs_every_command_and_leaves_a_checked_model(tmp_pa
     has_won = json.loads((run / "metrics.json").read_text(encoding="utf-8"))["best"]["update"] > 0
     # three updates on tiny crops may or may not help; whichever it is, the demo says so
     assert done.returncode == (0 if has_won else 1), done.stdout
-    assert ("did not beat the tuned baseline, so" in done.stdout) is not has_won
+    assert ("did not beat what it started from, so" in done.stdout) is not has_won
     assert json.loads((run / "model" / "parity.json").read_text(encoding="utf-8"))["ok"]
     assert (run / "report.html").is_file() and len(list((run / "predictions").glob("*.jpg"))) == 3
     assert "GiB of memory" in done.stdout and "Traceback" not in done.stdout
 
 
 def test_earlier_runs_are_numbered_and_kept(demo, capsys):
+    run_folder = demo.DEMOS["text"].run
     for content in ("first", "second", "third"):
-        demo.set_aside(demo.RUN)
-        demo.RUN.mkdir(parents=True)
-        (demo.RUN / "notes.txt").write_text(content)
-    kept = {path.name: (path / "notes.txt").read_text() for path in demo.RUN.parent.iterdir()}
+        demo.set_aside(run_folder)
+        run_folder.mkdir(parents=True)
+        (run_folder / "notes.txt").write_text(content)
+    kept = {path.name: (path / "notes.txt").read_text() for path in run_folder.parent.iterdir()}
     assert kept == {"demo.1": "first", "demo.2": "second", "demo": "third"}
-    assert f"the earlier {demo.RUN} is now {demo.RUN}.2" in capsys.readouterr().out
+    assert f"the earlier {run_folder} is now {run_folder}.2" in capsys.readouterr().out
 
 
 def test_the_first_command_that_fails_ends_the_demo_with_its_exit_code(demo, monkeypatch, capsys):
@@ -68,6 +69,12 @@ def test_the_first_command_that_fails_ends_the_demo_with_its_exit_code(demo, mon
         return 2 if command[0] == "evaluate" else 0
 
     monkeypatch.setattr(demo, "run", run)
-    assert demo.main([]) == 2
+    assert demo.main(["text"]) == 2
     assert ran == ["train", "evaluate"]
     assert "`wholebatch evaluate` ended with exit code 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["tekst"]])
+def test_a_demo_of_no_known_task_is_refused_with_the_known_ones(arguments, demo, capsys):
+    assert demo.main(arguments) == 2
+    assert "expected text or defect first" in capsys.readouterr().err
