@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -225,3 +227,21 @@ def test_neither_the_order_of_tiles_nor_that_inside_them_matters() -> None:
         found = merge_tiles([each for _, each in shuffled], [window for window, _ in shuffled], (300, 400))
         for name in ("boxes_xyxy_px", "class_ids", "confidences"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize(("tile_px", "overlap_px"), [(320, 64), (160, 32)])
+def test_the_defects_of_real_boards_come_back_one_to_one_from_their_tiles(
+    real_data: Path, tile_px: int, overlap_px: int
+) -> None:
+    num_objects, num_in_tiles = 0, 0
+    windows = tile_grid((640, 640), (tile_px, tile_px), overlap_px)
+    for file in sorted(real_data.glob("pcb/**/*_not/*.txt")):
+        rows = np.array([line.replace(",", " ").split() for line in file.read_text().splitlines()], dtype=np.float32)
+        boxes, class_ids = np.clip(rows[:, :4], 0, 640), rows[:, 4].astype(np.int64)
+        tiles = seen_in_tiles(boxes, windows, np.full(len(boxes), 0.5), class_ids)
+        found = merge_tiles(tiles, windows, (640, 640))
+        merged_rows = np.column_stack((found.boxes_xyxy_px, found.class_ids))
+        assert sorted(merged_rows.tolist()) == sorted(np.column_stack((boxes, class_ids)).tolist()), file.name
+        num_objects += len(boxes)
+        num_in_tiles += sum(len(tile) for tile in tiles)
+    assert num_in_tiles > 2 * num_objects > 0
