@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,12 +14,15 @@ MIN_SIDE_PX = 1.0
 ROUNDING_PX = 0.02
 """Label files round to 0.01 px, so a left edge and a width may together miss the image's edge by twice half of it."""
 
+_LARGEST_PX = 1e9
+
 
 def numeric_box(values: Any) -> tuple[float, float, float, float] | None:
     """Four finite numbers, or None if they are anything else; text is no number here, as in every COCO reader."""
     if not isinstance(values, (list, tuple)) or len(values) != 4:
         return None
-    if not all(type(value) in (int, float) and math.isfinite(value) for value in values):
+    # nan compares as false; a JSON integer may be too large for a float.
+    if not all(type(value) in (int, float) and abs(value) <= _LARGEST_PX for value in values):
         return None
     left, top, right, bottom = (float(value) for value in values)
     return left, top, right, bottom

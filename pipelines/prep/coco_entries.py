@@ -71,7 +71,7 @@ def raw_box(entry: Mapping[str, Any], class_name: Any, item: str, tally: Tally) 
 def _numbers(values: list[Any]) -> tuple[float, float, float, float] | None:
     try:
         return numeric_box([float(value) for value in values])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
@@ -81,7 +81,7 @@ def _outline_box(segmentation: Any) -> tuple[float, float, float, float] | None:
         return _mask_box(segmentation)
     try:
         points = np.concatenate([np.asarray(part, np.float64).reshape(-1, 2) for part in segmentation])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     (left, top), (right, bottom) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
     return numeric_box([left, top, right - left, bottom - top])
@@ -95,6 +95,6 @@ def _mask_box(mask: Mapping[str, Any]) -> tuple[float, float, float, float] | No
         coded = run_lengths.frPyObjects(dict(mask), *mask["size"]) if is_plain else dict(mask)
         box = run_lengths.toBbox(coded).tolist()
     # What pycocotools makes of a broken mask depends on where it is broken.
-    except (TypeError, ValueError, KeyError, AttributeError):
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
         return None
     return numeric_box(box) if box[2] > 0 and box[3] > 0 else None

@@ -45,7 +45,7 @@ def _box(shape: Any, number: int) -> RawBox:
     item, kind = f"shape {number}", known.get("shape_type") or "polygon"
     try:
         xs, ys = zip(*((float(x), float(y)) for x, y in known["points"]), strict=True)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         reason = f"expected points [[x, y], ...], but got {str(known.get('points'))[:60]}"
         return RawBox(None, known.get("label"), item=item, fault=reason)
     corners = (min(xs), min(ys), max(xs), max(ys))

@@ -87,7 +87,9 @@ def test_unusable_class_lists_are_refused(root, categories, message):
         defect_classes(root)
 
 
-@pytest.mark.parametrize("values", [None, "1234", [1, 2, 3], [1, 2, 3, "4"], [1, 2, 3, True], [1, 2, 3, float("nan")]])
+@pytest.mark.parametrize(
+    "values", [None, "1234", [1, 2, 3], [1, 2, 3, "4"], [1, 2, 3, True], [1, 2, 3, float("nan")], [1, 2, 3, 10**400]]
+)
 def test_what_is_not_four_finite_numbers_is_no_box(values):
     assert numeric_box(values) is None
 

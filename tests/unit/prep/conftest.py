@@ -10,6 +10,10 @@ import cv2
 import numpy as np
 import pytest
 
+from pipelines.prep.formats import DEFECT_FORMATS
+from pipelines.prep.raw import ClassList, RawDefects, RawImage, Unlabelled
+from pipelines.records import Fault
+
 WritePicture = Callable[..., bytes]
 
 
@@ -49,3 +53,16 @@ def labelled(tmp_path: Path, write_picture: WritePicture, label_line: Callable[.
         lines.append(label_line(name, [[10, 10], [50 + seed, 10], [50 + seed, 20], [10, 20]]))
     (source / "Label.txt").write_text("".join(lines))
     return source
+
+
+@pytest.fixture
+def read() -> Callable[..., tuple[dict[str, RawDefects], list[Fault], list[ClassList | Unlabelled]]]:
+    """`read(format, source)`: (images by file name, faults, everything else) of a defect source."""
+
+    def items(format: str, source: Path, images: Path | None = None):
+        found = list(DEFECT_FORMATS[format](source, images))
+        raws = {item.image.name: item for item in found if isinstance(item, RawImage)}
+        faults = [item for item in found if isinstance(item, Fault)]
+        return raws, faults, [item for item in found if isinstance(item, ClassList | Unlabelled)]
+
+    return items

@@ -1,4 +1,4 @@
-"""What each defect reader makes of its format and of odd files. Run: pytest tests/unit/prep/test_defect_readers.py"""
+"""VOC, LabelMe and DeepPCB sources, odd files included. Run: pytest tests/unit/prep/test_defect_readers.py"""
 
 from __future__ import annotations
 
@@ -9,17 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import DataError
-from pipelines.prep.formats import DEFECT_FORMATS
-from pipelines.prep.raw import ClassList, RawImage, Unlabelled
-from pipelines.records import Fault
-
-
-def read(format: str, source: Path, images: Path | None = None):
-    """(images by file name, faults, everything else) of a source."""
-    found = list(DEFECT_FORMATS[format](source, images))
-    raws = {item.image.name: item for item in found if isinstance(item, RawImage)}
-    faults = [item for item in found if isinstance(item, Fault)]
-    return raws, faults, [item for item in found if isinstance(item, (ClassList, Unlabelled))]
+from pipelines.prep.raw import ClassList
 
 
 def xml(*objects: str, filename: str = "", size: str = "<width>80</width><height>60</height>") -> str:
@@ -44,7 +34,7 @@ def voc(tmp_path, write_picture):
     return write
 
 
-def test_voc_boxes_are_corners_difficult_is_ignored_and_no_object_is_an_ok_image(voc):
+def test_voc_boxes_are_corners_difficult_is_ignored_and_no_object_is_an_ok_image(read, voc):
     voc("b", xml())
     source = voc("a", xml(voc_object(" dent "), voc_object("pit", (1, 2, 3.5, 4), "<difficult>1</difficult>")))
     raws, faults, _ = read("voc", source)
@@ -54,31 +44,31 @@ def test_voc_boxes_are_corners_difficult_is_ignored_and_no_object_is_an_ok_image
     assert raws["a.jpg"].said_hw == (60, 80) and raws["b.jpg"].regions == () and not faults
 
 
-def test_a_voc_box_that_can_not_be_read_keeps_its_place_so_that_its_image_is_not_ok(voc):
+def test_a_voc_box_that_can_not_be_read_keeps_its_place_so_that_its_image_is_not_ok(read, voc):
     raws, _, _ = read("voc", voc("a", xml("<object><name>dent</name></object>", voc_object(corners=(1, 2, "x", 4)))))
     assert ["xmin=''" in box.fault or "xmax='x'" in box.fault for box in raws["a.jpg"].regions] == [True, True]
 
 
-def test_an_xml_that_can_not_be_read_makes_its_image_unusable_and_not_ok(voc):
+def test_an_xml_that_can_not_be_read_makes_its_image_unusable_and_not_ok(read, voc):
     voc("b", xml(voc_object()))
     raws, _, others = read("voc", voc("a", "<annotation><object>"))
     assert "no valid XML" in raws["a.jpg"].fault and not others
 
 
 @pytest.mark.parametrize("filename", ["a", "a.jpg", "a.JPG", "C:\\shots\\a.jpg", "../images/a.jpg", ""])
-def test_a_filename_that_means_the_same_picture_is_no_finding(voc, filename):
+def test_a_filename_that_means_the_same_picture_is_no_finding(read, voc, filename):
     raws, faults, _ = read("voc", voc("a", xml(voc_object(), filename=filename)))
     assert list(raws) == ["a.jpg"] and not faults
 
 
-def test_a_filename_of_another_picture_that_has_its_own_xml_is_told_and_the_own_name_counts(voc):
+def test_a_filename_of_another_picture_that_has_its_own_xml_is_told_and_the_own_name_counts(read, voc):
     voc("b", xml())
     raws, (fault,), _ = read("voc", voc("a", xml(voc_object(), filename="b.jpg")))
     assert len(raws["a.jpg"].regions) == 1 and raws["b.jpg"].regions == ()
     assert fault.action == "repaired" and "names another file, b.jpg: a.jpg of its own name is taken" in fault.reason
 
 
-def test_a_filename_of_another_picture_without_a_label_file_is_nobodys_to_decide(voc, write_picture):
+def test_a_filename_of_another_picture_without_a_label_file_is_nobodys_to_decide(read, voc, write_picture):
     source = voc("a", xml(voc_object(), filename="b.jpg"))
     voc("c", xml())
     write_picture(source / "JPEGImages" / "b.jpg", 5)
@@ -87,18 +77,18 @@ def test_a_filename_of_another_picture_without_a_label_file_is_nobodys_to_decide
     assert {(other.image.name, other.may_be_ok) for other in others} == {("a.jpg", False), ("b.jpg", False)}
 
 
-def test_an_xml_without_an_image_of_its_name_takes_the_one_it_names(voc):
+def test_an_xml_without_an_image_of_its_name_takes_the_one_it_names(read, voc):
     raws, (fault,), _ = read("voc", voc("0001", xml(voc_object(), filename="shot.png"), image="shot.png"))
     assert list(raws) == ["shot.png"] and "there is no image 0001" in fault.reason
 
 
-def test_a_stem_with_dots_and_a_doubled_suffix_find_their_image(voc):
+def test_a_stem_with_dots_and_a_doubled_suffix_find_their_image(read, voc):
     voc("plate_1.25", xml(voc_object()))
     raws, faults, _ = read("voc", voc("b.jpg", xml(), image="b.jpg"))
     assert set(raws) == {"plate_1.25.jpg", "b.jpg"} and not faults
 
 
-def test_a_missing_image_and_an_image_without_xml_are_told(voc, write_picture):
+def test_a_missing_image_and_an_image_without_xml_are_told(read, voc, write_picture):
     source = voc("a", xml(voc_object()))
     voc("b", xml())
     (source / "JPEGImages" / "b.jpg").unlink()
@@ -118,7 +108,7 @@ def test_a_missing_image_and_an_image_without_xml_are_told(voc, write_picture):
     ],
     ids=["pairs", "stems", "windows", "xml alone"],
 )
-def test_lists_of_pairs_stems_or_files_give_the_split(voc, folder, train, val):
+def test_lists_of_pairs_stems_or_files_give_the_split(read, voc, folder, train, val):
     voc("a", xml(voc_object()))
     voc("c", xml(voc_object()))
     source = voc("b", xml(voc_object()))
@@ -132,13 +122,13 @@ def test_lists_of_pairs_stems_or_files_give_the_split(voc, folder, train, val):
     assert "train.txt:1: a is already listed for val" in told and "no label file gone.xml" in told
 
 
-def test_a_label_list_gives_the_order_of_classes(voc):
+def test_a_label_list_gives_the_order_of_classes(read, voc):
     source = voc("a", xml(voc_object()))
     (source / "label_list.txt").write_text("short\n\ndent\n")
     assert read("voc", source)[2] == [ClassList(("short", "dent"))]
 
 
-def test_a_folder_without_label_files_or_without_images_is_refused(tmp_path, voc):
+def test_a_folder_without_label_files_or_without_images_is_refused(read, tmp_path, voc):
     with pytest.raises(DataError, match=r"no label files; expected NAME\.xml"):
         read("voc", tmp_path)
     source = voc("a", xml(voc_object()))
@@ -171,19 +161,19 @@ def labelme(tmp_path: Path, write_picture, *shapes: object, **values: object) ->
         ([[10, 20], [30, 25], [20, 40]], None, (10, 20, 30, 40)),
     ],
 )
-def test_labelme_shapes_become_boxes_whatever_the_direction_of_the_drag(tmp_path, write_picture, points, kind, corners):
+def test_labelme_shapes_become_boxes_in_any_direction_of_the_drag(read, tmp_path, write_picture, points, kind, corners):
     raws, faults, _ = read("labelme", labelme(tmp_path, write_picture, shape(points, kind)))
     (box,) = raws["a.jpg"].regions
     assert box.corners == corners and box.class_name == "dent" and not faults
 
 
 @pytest.mark.parametrize("points", [None, [], [[1]], "x", [[1, "y"]], 3])
-def test_a_labelme_shape_that_can_not_be_read_keeps_its_place(tmp_path, write_picture, points):
+def test_a_labelme_shape_that_can_not_be_read_keeps_its_place(read, tmp_path, write_picture, points):
     raws, _, _ = read("labelme", labelme(tmp_path, write_picture, shape([[1, 2], [9, 9]]), shape(points)))
     assert [bool(box.fault) for box in raws["a.jpg"].regions] == [False, True]
 
 
-def test_labelme_without_shapes_is_ok_broken_json_is_not_and_other_json_is_passed_over(tmp_path, write_picture):
+def test_labelme_without_shapes_is_ok_broken_json_is_not_and_other_json_is_passed_over(read, tmp_path, write_picture):
     source = labelme(tmp_path, write_picture)
     write_picture(source / "b.jpg", 2)
     (source / "b.json").write_text("{")
@@ -193,7 +183,7 @@ def test_labelme_without_shapes_is_ok_broken_json_is_not_and_other_json_is_passe
     assert "no valid JSON" in raws["b.jpg"].fault
 
 
-def test_a_windows_path_in_labelme_finds_its_image_in_another_folder(tmp_path, write_picture):
+def test_a_windows_path_in_labelme_finds_its_image_in_another_folder(read, tmp_path, write_picture):
     labelme(tmp_path / "json", write_picture, shape([[1, 2], [9, 9]]), imagePath="..\\photos\\x.jpg")
     (tmp_path / "photos").mkdir()
     (tmp_path / "json" / "a.jpg").rename(tmp_path / "photos" / "x.jpg")
@@ -213,7 +203,7 @@ def deeppcb(tmp_path, write_picture):
     return tmp_path
 
 
-def test_deeppcb_gives_both_images_of_a_board_the_template_as_ok(deeppcb):
+def test_deeppcb_gives_both_images_of_a_board_the_template_as_ok(read, deeppcb):
     raws, faults, (classes,) = read("deeppcb", deeppcb)
     assert {name: len(raw.regions) for name, raw in raws.items()} == {
         f"00{n}_{kind}.jpg": 2 * (kind == "test") for n in (1, 2, 3) for kind in ("test", "temp")
@@ -223,7 +213,7 @@ def test_deeppcb_gives_both_images_of_a_board_the_template_as_ok(deeppcb):
     assert classes.names[0] == "open" and len(classes.names) == 6 and not faults
 
 
-def test_what_is_missing_or_wrong_in_deeppcb_is_told_with_its_line(deeppcb):
+def test_what_is_missing_or_wrong_in_deeppcb_is_told_with_its_line(read, deeppcb):
     (deeppcb / "group1" / "b" / "001_temp.jpg").unlink()
     (deeppcb / "group1" / "b_not" / "002.txt").write_text("10 20 30 40 7\n10 20 30\n\n5,5,9,9,1\n")
     (deeppcb / "test.txt").write_text("group2/b/003.jpg group2/b_not/003.txt\ngroup2/b/003.jpg\n")
@@ -235,71 +225,6 @@ def test_what_is_missing_or_wrong_in_deeppcb_is_told_with_its_line(deeppcb):
     assert "trainval.txt:1: image not found" in told and "test.txt:2: 003 is already listed for val" in told
 
 
-def test_deeppcb_without_lists_is_refused(tmp_path):
+def test_deeppcb_without_lists_is_refused(read, tmp_path):
     with pytest.raises(DataError, match=r"expected train\.txt"):
         read("deeppcb", tmp_path)
-
-
-def coco_file(path: Path, names: list[str], *, first_id: int = 0, **more: object) -> None:
-    """A COCO file: one box an image, ids from `first_id`."""
-    images = [{"id": n, "file_name": name} for n, name in enumerate(names, first_id)]
-    boxes = [{"id": n, "image_id": n, "category_id": 1, "bbox": [1, 2, 9, 9]} for n in range(first_id, len(names))]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "dent"}], **more}
-    path.write_text(json.dumps(content))
-
-
-def test_two_coco_exports_that_both_start_at_id_0_are_read_apart(tmp_path, write_picture):
-    for seed, name in enumerate(("a.jpg", "b.jpg")):
-        write_picture(tmp_path / name, seed)
-    coco_file(tmp_path / "line1.json", ["a.jpg"])
-    coco_file(tmp_path / "line2.json", ["b.jpg"])
-    raws, faults, _ = read("coco", tmp_path)
-    assert {name: len(raw.regions) for name, raw in raws.items()} == {"a.jpg": 1, "b.jpg": 1}
-    assert {fault.reason for fault in faults} == {"no area: computed from the box"}
-
-
-def test_the_same_name_in_two_folders_is_found_by_its_folder_and_refused_without(tmp_path, write_picture):
-    for seed, name in enumerate(("day/x.jpg", "night/x.jpg")):
-        write_picture(tmp_path / "photos" / name, seed)
-    coco_file(tmp_path / "a.json", ["day/x.jpg", "x.jpg"])
-    (raw,), (_, fault), _ = (list(part.values()) if isinstance(part, dict) else part for part in read("coco", tmp_path))
-    assert raw.name == "photos/day/x.jpg"
-    assert "2 images are called x.jpg" in fault.reason and fault.item == "images[1] (id 1)"
-
-
-@pytest.mark.parametrize(
-    ("files", "folders"),
-    [
-        (("annotations/instances_train2017.json", "annotations/instances_val2017.json"), ("train2017", "val2017")),
-        (("train/_annotations.coco.json", "valid/_annotations.coco.json"), ("train", "valid")),
-        (("train.json", "test.json"), ("images", "images")),
-    ],
-)
-def test_usual_layouts_bring_their_split(tmp_path, write_picture, files, folders):
-    for seed, (file, folder) in enumerate(zip(files, folders, strict=True)):
-        write_picture(tmp_path / folder / f"{seed}.jpg", seed)
-        coco_file(tmp_path / file, [f"{seed}.jpg"])
-    raws, _, _ = read("coco", tmp_path)
-    assert {name: raw.split for name, raw in raws.items()} == {"0.jpg": "train", "1.jpg": "val"}
-
-
-def test_coco_images_without_an_entry_are_no_ok_images(tmp_path, write_picture):
-    for seed, name in enumerate(("a.jpg", "b.jpg", "c.jpg")):
-        write_picture(tmp_path / name, seed)
-    coco_file(tmp_path / "x.json", ["a.jpg", "b.jpg"], annotations=[])
-    raws, _, others = read("coco", tmp_path / "x.json")
-    assert [raw.regions for raw in raws.values()] == [(), ()]
-    assert [other.image.name for other in others if isinstance(other, Unlabelled)] == ["c.jpg"]
-
-
-def test_what_a_tool_repeats_in_every_entry_is_told_once(tmp_path, write_picture):
-    for seed in range(3):
-        write_picture(tmp_path / f"{seed}.jpg", seed)
-    boxes = [{"id": 0, "image_id": str(n), "category_id": 1, "bbox": [1, 2, 9, 9]} for n in range(3)]
-    coco_file(tmp_path / "x.json", [f"{n}.jpg" for n in range(3)], annotations=boxes)
-    raws, faults, _ = read("coco", tmp_path)
-    assert [len(raw.regions) for raw in raws.values()] == [1, 1, 1]
-    told = {fault.reason.split(":")[0]: (fault.reason, fault.item) for fault in faults}
-    assert told["an annotation's id is there already"][0].endswith("(and in 1 more)")
-    assert told["no area"][0].endswith("(and in 2 more)") and told["no area"][1] == "annotations[0] (id 0)"

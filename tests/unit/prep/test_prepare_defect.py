@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pipelines.cli import main
 from pipelines.dataset import defect_classes, load_defect_split
 from pipelines.errors import DataError, UsageError
 from pipelines.prep import check_dataset, prepare_defect
@@ -217,6 +218,21 @@ def test_wrong_arguments_are_refused_with_the_way_out_and_leave_nothing(source, 
     with pytest.raises(error, match=message):
         prepare_defect(source, out=tmp_path / "out", **{"format": "labelme", **arguments})
     assert not (tmp_path / "out").exists()
+
+
+def test_the_command_prepares_and_checks_and_writes_its_findings(source, tmp_path):
+    out, found = tmp_path / "out", tmp_path / "found.json"
+    options = ["--from", "labelme", "--ok", str(tmp_path / "ok"), "--classes", "dent,scratch", "--json", str(found)]
+    with pytest.raises(SystemExit) as ended:
+        main(["prepare", "defect", str(source), "--out", str(out), *options])
+    assert not ended.value.code
+    assert json.loads(found.read_text())["classes"] == ["dent", "scratch"] and defect_classes(out) == (
+        "dent",
+        "scratch",
+    )
+    with pytest.raises(SystemExit) as ended:
+        main(["check", str(out), "--json", str(found)])
+    assert not ended.value.code and json.loads(found.read_text())["ok"]
 
 
 @pytest.fixture
