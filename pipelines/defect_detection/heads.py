@@ -86,12 +86,20 @@ def anchor_points(head: Any, features: list[paddle.Tensor]) -> tuple[paddle.Tens
     offset = head.cell_offset if is_pico else head.grid_cell_offset
     points, strides = [], []
     for feature, stride in zip(features, head.fpn_stride if is_pico else head.fpn_strides, strict=True):
-        height, width = feature.shape[2:]
+        height, width = _size_hw(feature)
         y, x = paddle.meshgrid(paddle.arange(height), paddle.arange(width))
         centres = paddle.stack([x, y], axis=-1).reshape([-1, 2]).astype(feature.dtype)
         points.append((centres + offset) * stride)
         strides.append(paddle.full([height * width, 1], stride, dtype=feature.dtype))
     return paddle.concat(points), paddle.concat(strides)
+
+
+def _size_hw(feature: paddle.Tensor) -> tuple[Any, Any]:
+    """Height and width of a map; tensors while a static graph is drawn, which leaves the size of its input open."""
+    if paddle.in_dynamic_mode():
+        return feature.shape[2], feature.shape[3]
+    shape = paddle.shape(feature)
+    return shape[2], shape[3]
 
 
 def _decoded(distribution: paddle.Tensor, points: paddle.Tensor) -> paddle.Tensor:

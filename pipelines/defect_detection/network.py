@@ -47,8 +47,9 @@ class Detector(nn.Layer):
         self.neck = detector.neck
         self.head = getattr(detector, "yolo_head", None) or detector.head
         self.kind = head_kind(self.head)
-        # ppdet initialises PP-YOLOE's head for COCO; PP-YOLOE+ of the zoo was trained on plain 0 to 1 images
-        self.is_normalised = self.kind != "PPYOLOEHead"
+        # PP-YOLOE+ of the zoo was trained on plain 0 to 1 images
+        is_plain = self.kind == "PPYOLOEHead"
+        self.mean_rgb, self.std_rgb = ((0.0,) * 3, (1.0,) * 3) if is_plain else (_MEAN_RGB, _STD_RGB)
 
     def forward(self, images: paddle.Tensor) -> Dense:
         """What the head says.
@@ -56,14 +57,16 @@ class Detector(nn.Layer):
         Args:
             images: uint8 BGR (n, height, width, 3), sides multiples of 32.
         """
-        features = self.neck(self.backbone({"image": self.normalise(images)}))
-        return dense_outputs(self.head, features)
+        return self.dense(self.normalise(images))
+
+    def dense(self, pixels: paddle.Tensor) -> Dense:
+        """What the head says of normalised images, float RGB (n, 3, height, width)."""
+        return dense_outputs(self.head, self.neck(self.backbone({"image": pixels})))
 
     def normalise(self, images: paddle.Tensor) -> paddle.Tensor:
         """uint8 BGR (n, height, width, 3) to float RGB (n, 3, height, width), in the dtype of the weights."""
         pixels = images.astype(self.dtype).flip(-1) / 255.0
-        if self.is_normalised:
-            pixels = (pixels - paddle.to_tensor(_MEAN_RGB, pixels.dtype)) / paddle.to_tensor(_STD_RGB, pixels.dtype)
+        pixels = (pixels - paddle.to_tensor(self.mean_rgb, pixels.dtype)) / paddle.to_tensor(self.std_rgb, pixels.dtype)
         return pixels.transpose([0, 3, 1, 2])
 
     @property

@@ -1,19 +1,18 @@
-"""The exported model in paddleocr against the network it came from: the same boxes, or it says how they differ."""
+"""The exported model in another program against the network it came from: the same boxes, or how they differ."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import yaml
 from shapely.geometry import Polygon
 
-from pipelines.errors import DataError, UsageError
-from pipelines.records import TextPrediction
+from pipelines.geometry import box_areas, box_intersections
+from pipelines.records import DefectPrediction, TextPrediction
+
+Prediction = TypeVar("Prediction", TextPrediction, DefectPrediction)
 
 MIN_IOU = 0.99
 MIN_SHARE = 0.98
@@ -31,6 +30,7 @@ class ParityReport:
         num_equal: pairs, one to one, with IoU of at least `MIN_IOU`.
         images_with_other_count: indices of images with different numbers of boxes.
         max_confidence_difference: over the equal pairs.
+        program: that ran the exported model.
     """
 
     num_ours: int
@@ -38,6 +38,7 @@ class ParityReport:
     num_equal: int
     images_with_other_count: tuple[int, ...] = ()
     max_confidence_difference: float = 0.0
+    program: str = "paddleocr"
 
     @property
     def share(self) -> float:
@@ -57,93 +58,97 @@ class ParityReport:
         """One line for people."""
         verdict = "agrees" if self.ok else "DIFFERS"
         return (
-            f"paddleocr {verdict}: {self.num_equal} boxes with IoU >= {MIN_IOU} of {self.num_ours} ours and "
+            f"{self.program} {verdict}: {self.num_equal} boxes with IoU >= {MIN_IOU} of {self.num_ours} ours and "
             f"{self.num_theirs} theirs ({self.share:.1%}, at least {MIN_SHARE:.0%} needed), "
             f"{len(self.images_with_other_count)} images with another count, "
             f"confidences within {self.max_confidence_difference:.1e}"
         )
 
 
-def paddleocr_detector(model_dir: Path, *, device: str = "cpu") -> Callable[[np.ndarray], TextPrediction]:
-    """`paddleocr.TextDetection` on an exported folder and nothing else: no setting is passed.
-
-    Args:
-        model_dir: an exported model with its `inference.yml`.
-        device: as paddleocr names it, "cpu" or "gpu:0".
-
-    Returns:
-        From an image, uint8 BGR (height, width, 3) of any size, to what paddleocr finds in it.
-
-    Raises:
-        UsageError: paddleocr is not installed, or the folder holds no model.
-        DataError: paddleocr refuses the model.
-    """
-    description = model_dir / "inference.yml"
-    if not description.is_file():
-        raise UsageError(f"{model_dir}: holds no inference.yml; export a model there first")
-    model_name = yaml.safe_load(description.read_text(encoding="utf-8"))["Global"]["model_name"]
-    # Without it paddlex asks model hosts whether they are reachable.
-    os.environ.setdefault("PADDLE_PDX_DISABLE_MODEL_SOURCE_CHECK", "True")
-    try:
-        from paddleocr import TextDetection
-    except ImportError as fault:
-        raise UsageError("paddleocr is not installed: pip install paddleocr==3.7.0") from fault
-    try:
-        detector = TextDetection(model_name=model_name, model_dir=str(model_dir), device=device)
-    except Exception as fault:
-        raise DataError(f"{model_dir}: paddleocr can't load it as {model_name}: {fault}") from fault
-    # One image a call: a batch would be padded or refused when sizes differ.
-    return lambda image: _prediction(next(iter(detector.predict(image))))
-
-
-def check_in_paddleocr(model_dir: Path, images: Sequence[np.ndarray], *, device: str = "cpu") -> list[TextPrediction]:
-    """What `paddleocr_detector` finds in each image."""
-    detect = paddleocr_detector(model_dir, device=device)
-    return [detect(image) for image in images]
-
-
 def compare_predictions(ours: Sequence[TextPrediction], theirs: Sequence[TextPrediction]) -> ParityReport:
-    """Pair the boxes of each image, best overlap first.
+    """Pair the polygons of each image.
 
     Raises:
         ValueError: not one prediction of each for every image.
     """
+    return _compared(ours, theirs, equal_pairs, "paddleocr")
+
+
+def compare_defect_predictions(
+    ours: Sequence[DefectPrediction], theirs: Sequence[DefectPrediction], program: str = "paddlex"
+) -> ParityReport:
+    """Pair the boxes of each image within each class.
+
+    Args:
+        ours: of the network.
+        theirs: of the exported model.
+        program: that ran the exported model, for the report.
+
+    Raises:
+        ValueError: not one prediction of each for every image.
+    """
+    return _compared(ours, theirs, equal_defects, program)
+
+
+def _compared(
+    ours: Sequence[Prediction],
+    theirs: Sequence[Prediction],
+    pairs_of: Callable[[Prediction, Prediction], list[tuple[int, int]]],
+    program: str,
+) -> ParityReport:
     if len(ours) != len(theirs):
         raise ValueError(f"expected as many predictions of both, but got {len(ours)} and {len(theirs)}")
     differences: list[float] = []
     other_count = []
     for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-        if len(one.polygons_px) != len(other.polygons_px):
+        if len(one.confidences) != len(other.confidences):
             other_count.append(index)
-        for i, j in equal_pairs(one, other):
+        for i, j in pairs_of(one, other):
             differences.append(abs(float(one.confidences[i]) - float(other.confidences[j])))
     return ParityReport(
-        num_ours=sum(len(prediction.polygons_px) for prediction in ours),
-        num_theirs=sum(len(prediction.polygons_px) for prediction in theirs),
+        num_ours=sum(len(prediction.confidences) for prediction in ours),
+        num_theirs=sum(len(prediction.confidences) for prediction in theirs),
         num_equal=len(differences),
         images_with_other_count=tuple(other_count),
         max_confidence_difference=max(differences, default=0.0),
+        program=program,
     )
 
 
 def equal_pairs(one: TextPrediction, other: TextPrediction) -> list[tuple[int, int]]:
-    """Indices of polygons with IoU >= `MIN_IOU`, each in one pair at most.
-
-    First come, first paired is enough: at such an IoU a polygon has two partners only if those nearly coincide.
-    """
+    """Indices of polygons with IoU >= `MIN_IOU`, each in one pair at most."""
     if not one.polygons_px or not other.polygons_px:
         return []
-    first, second = _extents(one.polygons_px), _extents(other.polygons_px)
-    low = np.maximum(first[:, None, :2], second[None, :, :2])
-    high = np.minimum(first[:, None, 2:], second[None, :, 2:])
     # Only boxes whose frames overlap can be equal: spares nearly all polygon intersections.
-    candidates = np.argwhere((high > low).all(axis=2))
+    candidates = np.argwhere(_iou_of_boxes(_extents(one.polygons_px), _extents(other.polygons_px)) > 0)
+    return _one_to_one(
+        (i, j) for i, j in candidates.tolist() if _iou(one.polygons_px[i], other.polygons_px[j]) >= MIN_IOU
+    )
+
+
+def equal_defects(one: DefectPrediction, other: DefectPrediction) -> list[tuple[int, int]]:
+    """Indices of boxes of one class with IoU >= `MIN_IOU`, each in one pair at most."""
+    iou = _iou_of_boxes(one.boxes_xyxy_px.astype(np.float64), other.boxes_xyxy_px.astype(np.float64))
+    is_equal = (iou >= MIN_IOU) & (one.class_ids[:, None] == other.class_ids)
+    return _one_to_one(np.argwhere(is_equal).tolist())
+
+
+def _one_to_one(pairs: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
+    """First come, first paired: at such an IoU a box has two partners only if those nearly coincide."""
     partner_of: dict[int, int] = {}
-    for i, j in candidates.tolist():
-        is_free = i not in partner_of and j not in partner_of.values()
-        if is_free and _iou(one.polygons_px[i], other.polygons_px[j]) >= MIN_IOU:
+    taken: set[int] = set()
+    for i, j in pairs:
+        if i not in partner_of and j not in taken:
             partner_of[i] = j
+            taken.add(j)
     return list(partner_of.items())
+
+
+def _iou_of_boxes(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Every box (n, 4) with every other (m, 4): (n, m)."""
+    shared = box_intersections(first[:, None], second[None])
+    union = box_areas(first)[:, None] + box_areas(second) - shared
+    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
 
 
 def _iou(first: np.ndarray, second: np.ndarray) -> float:
@@ -156,8 +161,3 @@ def _iou(first: np.ndarray, second: np.ndarray) -> float:
 def _extents(polygons: Sequence[np.ndarray]) -> np.ndarray:
     """(n, 4): smallest x, y and largest x, y of each polygon."""
     return np.array([[*polygon.min(axis=0), *polygon.max(axis=0)] for polygon in polygons], np.float64)
-
-
-def _prediction(result: Mapping[str, Any]) -> TextPrediction:
-    polygons = tuple(np.asarray(polygon, np.float32).reshape(-1, 2) for polygon in result["dt_polys"])
-    return TextPrediction(polygons, np.asarray(result["dt_scores"], np.float32).reshape(-1))

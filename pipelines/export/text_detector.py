@@ -1,27 +1,16 @@
-"""A text detector as the folder that `paddleocr.TextDetection(model_name=..., model_dir=...)` loads.
-
-The folder holds `inference.json` (the graph), `inference.pdiparams` (the weights), `inference.yml` (what to do
-before and after) and `wholebatch.yml` (where it came from). In the graph every tensor keeps its name in the
-network, so an exported model is also a starting point for the next fine-tuning.
-"""
+"""A text detector as the folder that `paddleocr.TextDetection(model_name=..., model_dir=...)` loads."""
 
 from __future__ import annotations
 
-import copy
-import os
-import shutil
-import tempfile
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import paddle
-import yaml
 
 from pipelines.errors import UsageError
+from pipelines.export.model_folder import frozen_copy, read_description, write_model_folder
 
-PROVENANCE_FILE = "wholebatch.yml"
 _DEFAULT_LIMIT_SIDE = 960  # what paddleocr takes where the file names none
 _POST_PROCESS_KEYS = ("binary_threshold", "box_threshold", "unclip_ratio", "max_candidates", "box_type")
 
@@ -52,21 +41,11 @@ def export_text_detector(
     Raises:
         UsageError: `out` exists and is no earlier export, or a setting is missing.
     """
-    _require_own_folder(out)
     model_name = model_name or f"{network.name}_det"
     description = inference_description(network, model_name, resize, post_process)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    # A sibling, so that the rename stays on one file system and is one step.
-    being_written = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
-        _save_graph(network, being_written / "inference")
-        _write_yaml(being_written / "inference.yml", description)
-        provenance = {"model_name": model_name, "paddle": paddle.__version__, **dict(meta or {})}
-        _write_yaml(being_written / PROVENANCE_FILE, provenance)
-        being_written.chmod(0o755)  # mkdtemp makes it private
-        _replace_folder(out, being_written)
-    finally:
-        shutil.rmtree(being_written, ignore_errors=True)
+    images = paddle.static.InputSpec([None, 3, None, None], "float32", name="x")
+    provenance = {"model_name": model_name, **dict(meta or {})}
+    write_model_folder(out, frozen_copy(network), [images], description, provenance)
     return out
 
 
@@ -102,7 +81,7 @@ def inference_description(
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """What an exported or official folder's inference.yml says about resize and post-processing, in our names."""
-    content = yaml.safe_load((folder / "inference.yml").read_text(encoding="utf-8"))
+    content = read_description(folder)
     operators = {name: options for entry in content["PreProcess"]["transform_ops"] for name, options in entry.items()}
     resize, post = operators.get("DetResizeForTest") or {}, content["PostProcess"]
     return {
@@ -112,38 +91,3 @@ def read_settings(folder: Path) -> dict[str, Any]:
         "unclip_ratio": post["unclip_ratio"],
         "box_type": post.get("box_type", "quad"),
     }
-
-
-def _save_graph(network: paddle.nn.Layer, stem: Path) -> None:
-    """The network's forward as a static graph with free batch size, height and width."""
-    # Names are changed below, and optimizers find their state by name: never touch the network in training.
-    exported = copy.deepcopy(network)
-    exported.to(dtype="float32")
-    exported.eval()
-    for name, tensor in exported.state_dict().items():
-        tensor.name = name
-    images = paddle.static.InputSpec([None, 3, None, None], "float32", name="x")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # paddle's own notes on its graph passes
-        paddle.jit.save(paddle.jit.to_static(exported, input_spec=[images], full_graph=True), str(stem))
-
-
-def _replace_folder(out: Path, new: Path) -> None:
-    """Put `new` where `out` is; what was there goes only once the new folder has its place."""
-    earlier = new.with_name(f"{new.name}.earlier")
-    if out.exists():
-        os.replace(out, earlier)
-    os.replace(new, out)
-    shutil.rmtree(earlier, ignore_errors=True)
-
-
-def _require_own_folder(out: Path) -> None:
-    if not out.exists() or (out / PROVENANCE_FILE).is_file():
-        return
-    if out.is_dir() and not any(out.iterdir()):
-        return
-    raise UsageError(f"{out}: exists and is no export of this program; remove it or choose another folder")
-
-
-def _write_yaml(file: Path, content: Mapping[str, Any]) -> None:
-    file.write_text(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True), encoding="utf-8")

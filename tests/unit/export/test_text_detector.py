@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 from pipelines.errors import DataError, UsageError
-from pipelines.export.parity import check_in_paddleocr, compare_predictions
+from pipelines.export.parity import compare_predictions
+from pipelines.export.programs import check_in_paddleocr
 from pipelines.export.text_detector import export_text_detector, inference_description
 from pipelines.records import TextPrediction
 from pipelines.text_detection.boxes import PostProcess
