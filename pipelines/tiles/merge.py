@@ -215,14 +215,14 @@ def _vanish_pieces(boxes: _Boxes, rule: MergeRule) -> _Boxes:
     widened, area = rule.widened(boxes.xyxy), box_areas(boxes.xyxy)
     one, two = overlapping_pairs(widened, boxes.class_ids, boxes.tiles)
     rank = np.argsort(np.lexsort((boxes.is_piece, -area)))  # large before small, of equals whole before cut
-    piece, whole = np.where(rank[one] > rank[two], (one, two), (two, one))
-    inside = box_intersections(boxes.xyxy[piece], widened[whole]) >= rule.min_inside * area[piece]
-    found = np.flatnonzero(inside & boxes.is_piece[piece])
+    pairs = np.where(rank[one] > rank[two], (one, two), (two, one))
+    piece, whole = pairs[:, boxes.is_piece[pairs[0]]]
+    is_inside = box_intersections(boxes.xyxy[piece], widened[whole]) >= rule.min_inside * area[piece]
+    piece, whole = piece[is_inside], whole[is_inside]
     # Assigned in rising order of what is shared, so that the last one, which stays, shares most.
-    shared = box_intersections(boxes.xyxy[piece[found]], boxes.xyxy[whole[found]])
-    found = found[np.lexsort((-whole[found], shared))]
+    order = np.lexsort((-whole, box_intersections(boxes.xyxy[piece], boxes.xyxy[whole])))
     heir = np.arange(len(area))
-    heir[piece[found]] = whole[found]
+    heir[piece[order]] = whole[order]
     while (heir != heir[heir]).any():  # an heir always has a better rank, so this ends
         heir = heir[heir]
     return _inherit(boxes, heir)

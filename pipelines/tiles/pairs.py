@@ -27,26 +27,33 @@ def overlapping_pairs(boxes_xyxy: np.ndarray, kinds: np.ndarray, sources: np.nda
     """
     if len(boxes_xyxy) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    left, top, right, bottom = boxes_xyxy.T
+    top, bottom = boxes_xyxy[:, 1], boxes_xyxy[:, 3]
     strip_px = float((bottom - top).mean())
     first_strip, last_strip = ((side - top.min()) // strip_px for side in (top, bottom))
     owner, nth = _runs((last_strip - first_strip).astype(np.int64) + 1)
     strip = first_strip[owner] + nth
-
-    # One axis for the strips of all kinds, one behind the other: each is longer than the image.
     lane = (kinds[owner] - kinds.min()) * (last_strip.max() + 1) + strip
-    lane_start = lane * (right.max() - left.min() + 1)
-    order = np.argsort(lane_start + left[owner])
-    owner, strip, lane_start = owner[order], strip[order], lane_start[order]
-    stop = np.searchsorted(lane_start + left[owner], lane_start + right[owner] + _ROUNDING_PX)
+    order, entry, other = _sweep(boxes_xyxy[owner, 0], boxes_xyxy[owner, 2], lane)
+    owner, strip = owner[order], strip[order]
 
-    entry, nth = _runs(np.maximum(stop - np.arange(len(owner)) - 1, 0))
-    one, two = owner[entry], owner[entry + 1 + nth]
-    is_first_shared = strip[entry] == np.maximum(first_strip[one], first_strip[two])
-    wanted = is_first_shared & (sources[one] != sources[two])
-    one, two = one[wanted], two[wanted]
-    overlaps = (box_intersection_wh(boxes_xyxy[one], boxes_xyxy[two]) > 0).all(axis=1)
-    return np.minimum(one, two)[overlaps], np.maximum(one, two)[overlaps]
+    # One test after the other, since each leaves fewer candidates to the next, dearer one.
+    wanted = sources[owner][entry] != sources[owner][other]
+    entry, other = entry[wanted], other[wanted]
+    wanted = strip[entry] == np.maximum(first_strip[owner][entry], first_strip[owner][other])
+    one, two = owner[entry[wanted]], owner[other[wanted]]
+    wanted = (box_intersection_wh(boxes_xyxy[one], boxes_xyxy[two]) > 0).all(axis=1)
+    return np.minimum(one, two)[wanted], np.maximum(one, two)[wanted]
+
+
+def _sweep(left: np.ndarray, right: np.ndarray, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The order of entries along x, lane by lane, and the pairs of places in it that may overlap along x."""
+    # One axis for all lanes, one behind the other: each is longer than the image.
+    lane_start = lane * (right.max() - left.min() + 1)
+    order = np.argsort(lane_start + left)
+    starts, ends = (lane_start + left)[order], (lane_start + right)[order]
+    stop = np.searchsorted(starts, ends + _ROUNDING_PX)
+    entry, nth = _runs(np.maximum(stop - np.arange(len(order)) - 1, 0))
+    return order, entry, entry + 1 + nth
 
 
 def _runs(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
