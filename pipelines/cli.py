@@ -172,11 +172,12 @@ def predict(
     model: Annotated[Path, typer.Argument(help="Run or exported folder.")],
     images: Annotated[list[Path], typer.Argument(help="Image files or folders.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for predictions.json and drawings.")] = Path("predictions"),
+    confidence: Annotated[float | None, typer.Option(help="Show from here on, 0 to 1; default: the model's.")] = None,
 ) -> None:
-    """Find text in images: JSON and drawings."""
+    """Find text or defects in images: JSON and drawings."""
     from pipelines.runs.predict import predict
 
-    predict(model, images, out, Terminal())
+    predict(model, images, out, Terminal(), confidence)
 
 
 @app.command()

@@ -107,7 +107,7 @@ def _boxes(values: np.ndarray) -> np.ndarray:
 
 
 def _one_each(values: np.ndarray, boxes: np.ndarray, dtype: type, name: str) -> np.ndarray:
-    array = np.asarray(values, dtype=dtype)
+    array: np.ndarray = np.asarray(values, dtype=dtype)
     if array.shape != (len(boxes),):
         raise ValueError(f"{name} must have shape ({len(boxes)},), one a box, but got shape {array.shape}")
     return array

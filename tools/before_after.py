@@ -20,7 +20,7 @@ from pipelines.terminal import Terminal
 _GAP_PX, _MARGIN_PX, _HEAD_PX, _FOOT_PX = 16, 6, 40, 36
 _NUM_COLOURS = 250  # few enough for a README, enough to keep the outlines apart
 _FONT = ImageFont.load_default(15)
-_LEGEND = ((RIGHT, "fits its label (IoU above .7)"), (WRONG, "fits none"), (MISSED, "label without a fitting box"))
+_LEGEND = ((RIGHT, "fits its label"), (WRONG, "fits none"), (MISSED, "label without a fitting box"))
 
 
 def main() -> None:
@@ -28,14 +28,14 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="run folder whose training beat its baseline")
     parser.add_argument("out", type=Path, help="PNG to write")
     arguments = parser.parse_args()
-    config, result = read_run(arguments.run)
+    wiring, result = read_run(arguments.run)
     update = result.metrics["best"]["update"]
     if not update:
         raise SystemExit(f"{arguments.run}: training did not beat the baseline there, so there is no after to show")
-    most_changed = changed_images(arguments.run, config, result, Terminal())[0]
-    picture = side_by_side(
-        most_changed, f"{config.model.network} untouched, setting tuned", f"fine-tuned for {update} updates"
-    )
+    most_changed = changed_images(arguments.run, wiring, result, Terminal())[0]
+    network = wiring.description()["network"]
+    untouched = f"{network} untouched" + (", setting tuned" if result.was_tuned else "")
+    picture = side_by_side(most_changed, untouched, f"fine-tuned for {update} updates")
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     picture.quantize(_NUM_COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
         arguments.out, optimize=True
@@ -50,7 +50,7 @@ def side_by_side(changed: ChangedImage, name_before: str, name_after: str) -> Im
     sides = ((0, name_before, changed.before), (width + _GAP_PX, name_after, changed.after))
     for left, name, findings in sides:
         picture.paste(_drawn(changed, findings, window), (left, _HEAD_PX))
-        found = f"{int(findings.is_found.sum())} of the page's {len(findings.is_found)} lines"
+        found = f"{int(findings.is_found.sum())} of {len(findings.is_found)} {changed.noun}"
         draw.text((left + _MARGIN_PX, 10), f"{name}: {found}", "black", _FONT)
     left, top = _MARGIN_PX, _HEAD_PX + height + 9
     for colour, text in _LEGEND:
@@ -64,8 +64,7 @@ def _busiest_strip(changed: ChangedImage) -> Window:
     """The part of the window, three fifths as high as wide, in which most labels changed."""
     left, top, right, bottom = window_of_change(changed)
     height = min(bottom - top, round(0.6 * (right - left)))
-    labels = [region.points_px for region in changed.annotation.regions if not region.is_ignored]
-    middles = np.array([points[:, 1].mean() for points in labels])[changed.differs]
+    middles = np.array([points[:, 1].mean() for points in changed.labels_px])[changed.differs]
     tops = np.arange(top, bottom - height + 1)
     held = ((middles >= tops[:, None]) & (middles <= tops[:, None] + height)).sum(axis=1)
     best = int(tops[np.flatnonzero(held == held.max()).mean().astype(int)])

@@ -1,17 +1,15 @@
-"""The run's curves as SVG: loss and its parts, learning rate, gradient norm, hmean against the baseline."""
+"""The run's curves as SVG: loss and its parts, learning rate, gradient norm, and the metrics that a task names."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-
-from pipelines.report.content import HMEANS, RunResult
 
 # Okabe and Ito's colours: told apart by the colour-blind too.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
@@ -22,12 +20,45 @@ _PANEL_INCHES = (5.2, 2.6)
 
 
 @dataclass(frozen=True)
+class Line:
+    """One metric.
+
+    Attributes:
+        label: in the legend.
+        values: one a point of the panel; undefined ones are not drawn.
+        baseline: what training has to beat, a dashed line across; or None.
+        shipped: the untuned baseline, a dotted one; or None.
+    """
+
+    label: str
+    values: Sequence[float | None]
+    baseline: float | None = None
+    shipped: float | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Metrics that share their axes.
+
+    Attributes:
+        title: above it.
+        points: where on the horizontal axis the values lie.
+        lines: at most four.
+        across: what the horizontal axis is.
+    """
+
+    title: str
+    points: Sequence[float]
+    lines: Sequence[Line]
+    across: str = "update"
+
+
+@dataclass(frozen=True)
 class Curve:
-    """One figure: its name, the SVG, and whether it has several panels side by side."""
+    """One figure: its name and the SVG."""
 
     name: str
     svg: bytes
-    is_wide: bool = False
 
 
 @matplotlib.rc_context(_STYLE)
@@ -43,9 +74,9 @@ def training_curves(log: Sequence[Mapping[str, Any]]) -> list[Curve]:
     updates = [line["update"] for line in done]
 
     def plot(names: Sequence[str], title: str) -> Curve:
-        figure, (axes,) = _panels(1, title)
+        figure, axes = _figure(title, "update")
         for name, colour, dashes in zip(names, _COLOURS, _DASHES, strict=False):
-            values = [float("nan") if line[name] is None else line[name] for line in done]
+            values = _drawn(line[name] for line in done)
             label = name.removeprefix("loss_")
             axes.plot(updates, values, color=colour, linestyle=dashes, label=label, marker=_marker(updates))
         axes.set_ylim(bottom=0)
@@ -62,42 +93,35 @@ def training_curves(log: Sequence[Mapping[str, Any]]) -> list[Curve]:
 
 
 @matplotlib.rc_context(_STYLE)
-def hmean_curves(result: RunResult) -> Curve | None:
-    """hmean of every evaluation, a panel a size bucket, with the baseline as lines; None before the first one."""
-    evaluations = result.metrics["evaluations"]
-    if not evaluations:
-        return None
-    buckets = list(result.metrics["baseline"]["by_bucket"])
-    figure, panels = _panels(len(buckets), *(f"hmean on val, {bucket}" for bucket in buckets))
-    updates = [evaluation["update"] for evaluation in evaluations]
-    for axes, bucket in zip(panels, buckets, strict=True):
-        for name, colour in zip(HMEANS, _COLOURS, strict=False):
-            values = [_value(evaluation, bucket, name) for evaluation in evaluations]
-            axes.plot(updates, values, color=colour, marker="o", label=f"IoU .{name[6:].rstrip('0')}")
-            axes.axhline(_value(result.metrics["baseline"], bucket, name), color=colour, linestyle="--", linewidth=1)
-            if result.was_tuned:
-                shipped = _value(result.metrics["shipped"], bucket, name)
-                axes.axhline(shipped, color=colour, linestyle=":", linewidth=1)
-        axes.set_xlim(left=0)
-        axes.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
-    return Curve("hmean on val", _svg(figure), is_wide=len(buckets) > 1)
+def metric_curves(panels: Sequence[Panel]) -> list[Curve]:
+    """A figure for each panel that has points."""
+    return [_metric_curve(panel) for panel in panels if panel.points]
 
 
-def _panels(count: int, *titles: str) -> tuple[Figure, list[Axes]]:
-    width, height = _PANEL_INCHES
-    figure = Figure(figsize=(width * count, height), layout="constrained")
-    panels = [figure.add_subplot(1, count, position + 1) for position in range(count)]
-    for axes, title in zip(panels, titles, strict=True):
-        axes.set_title(title, loc="left", fontweight="bold")
-        axes.set_xlabel("update")
-        axes.grid(alpha=0.25)
-    return figure, panels
+def _metric_curve(panel: Panel) -> Curve:
+    figure, axes = _figure(panel.title, panel.across)
+    for line, colour in zip(panel.lines, _COLOURS, strict=False):
+        axes.plot(panel.points, _drawn(line.values), color=colour, marker="o", markersize=4, label=line.label)
+        for level, dashes in ((line.baseline, "--"), (line.shipped, ":")):
+            if level is not None:
+                axes.axhline(level, color=colour, linestyle=dashes, linewidth=1)
+    axes.set_xlim(left=0)
+    axes.legend(frameon=False, ncols=len(panel.lines), loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    return Curve(panel.title, _svg(figure))
 
 
-def _value(metrics: Mapping[str, Any], bucket: str, name: str) -> float:
-    """The cell's hmean; nan, which is not drawn, where it is undefined."""
-    value = metrics["by_bucket"][bucket][name]
-    return float("nan") if value is None else float(value)
+def _figure(title: str, across: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=_PANEL_INCHES, layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left", fontweight="bold")
+    axes.set_xlabel(across)
+    axes.grid(alpha=0.25)
+    return figure, axes
+
+
+def _drawn(values: Iterable[float | None]) -> list[float]:
+    """Undefined values as nan, which is not drawn."""
+    return [float("nan") if value is None else float(value) for value in values]
 
 
 def _marker(updates: Sequence[int]) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-
-from pipelines.geometry import equivalent_height
-from pipelines.records import TextAnnotation, TextPrediction
+from matplotlib.font_manager import FontProperties
+from matplotlib.patheffects import withStroke
 
 Window = tuple[int, int, int, int]
 """Left, top, right, bottom; pixels of the source image."""
@@ -20,7 +21,6 @@ Window = tuple[int, int, int, int]
 RIGHT, WRONG, MISSED, IGNORED = "#009e73", "#d55e00", "#0072b2", "#777777"
 """Okabe and Ito's colours: a box that fits a label, one that fits none, a label without a box, an ignore region."""
 
-_LINES_SHOWN = 40  # a window is so many text heights wide: what it shows can still be read
 _LEAST_WINDOW_PX = 320
 _WIDTH_PX = 520
 _DPI = 100
@@ -31,22 +31,29 @@ class Findings:
     """What one model found in one image, compared with the labels at one IoU.
 
     Attributes:
-        prediction: its boxes, pixels of the image.
+        outlines_px: float (k, 2) each, boxes in pixels of the image.
         is_right: bool (n,): the box fits a label.
         is_ignored: bool (n,): the box lies on an ignore region and counts neither way.
         is_found: bool (r,): the label, ignore regions left out, has a fitting box.
+        captions: written beside the boxes, one each, or none at all.
     """
 
-    prediction: TextPrediction
+    outlines_px: Sequence[np.ndarray]
     is_right: np.ndarray
     is_ignored: np.ndarray
     is_found: np.ndarray
+    captions: Sequence[str] = ()
 
-    def counts(self) -> str:
-        """In words, for a caption."""
-        num_wrong = int((~self.is_right & ~self.is_ignored).sum())
+    @property
+    def is_wrong(self) -> np.ndarray:
+        """bool (n,): the box fits no label and costs."""
+        return ~self.is_right & ~self.is_ignored
+
+    def counts(self, noun: str) -> str:
+        """In words, for a caption; `noun` is what the labels are, in the plural."""
+        num_wrong = int(self.is_wrong.sum())
         wrong = "1 box fits none" if num_wrong == 1 else f"{num_wrong} boxes fit none"
-        return f"{int(self.is_found.sum())} of {len(self.is_found)} lines found, {wrong}"
+        return f"{int(self.is_found.sum())} of {len(self.is_found)} {noun} found, {wrong}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,16 +63,26 @@ class ChangedImage:
     Attributes:
         name: file, as the dataset names it.
         image: uint8 (height, width, 3), BGR.
-        annotation: its labels.
+        labels_px: float (k, 2) each, what is to be found; pixels of the image.
+        ignored_px: the same, ignore regions.
         before: findings to compare with.
         after: findings of the better model.
+        noun: what the labels are, in the plural.
+        span_px: how wide a part of a large image to show, so that its labels can be made out.
+        captions: written beside labels that were missed, one each, or none at all.
+        font: file that has the letters of all captions; None: matplotlib's own.
     """
 
     name: str
     image: np.ndarray
-    annotation: TextAnnotation
+    labels_px: Sequence[np.ndarray]
+    ignored_px: Sequence[np.ndarray]
     before: Findings
     after: Findings
+    noun: str = "lines"
+    span_px: float = 0.0
+    captions: Sequence[str] = ()
+    font: Path | None = None
 
     @property
     def differs(self) -> np.ndarray:
@@ -73,21 +90,26 @@ class ChangedImage:
         return self.before.is_found != self.after.is_found
 
 
+def amount_of_change(before: Findings, after: Findings) -> tuple[int, int]:
+    """Labels with another fate, then by how many the wrong boxes differ: sorts images by what there is to see."""
+    num_wrong = abs(int(before.is_wrong.sum()) - int(after.is_wrong.sum()))
+    return int((before.is_found != after.is_found).sum()), num_wrong
+
+
 def window_of_change(changed: ChangedImage) -> Window:
     """The part of the image with the most labels that one model finds and the other does not.
 
-    As wide as some lines of text are high, so that scans of any resolution show alike; the whole image if that
-    is not much larger.
+    `span_px` wide, so that scans of any resolution show alike; the whole image if that is not much larger.
     """
     height, width = changed.image.shape[:2]
-    regions = [region.points_px for region in changed.annotation.regions if not region.is_ignored]
-    text_height = float(np.median([equivalent_height(points) for points in regions])) if regions else 0.0
-    side = max(_LEAST_WINDOW_PX, round(_LINES_SHOWN * text_height))
+    side = max(_LEAST_WINDOW_PX, round(changed.span_px))
     if max(height, width) <= 1.25 * side:
         return 0, 0, width, height
     size_wh = np.minimum((side, side), (width, height))
-    centres = np.array([points.mean(axis=0) for points in regions]).reshape(-1, 2)
-    differing = centres[changed.differs]
+    differing = _centres(_chosen(changed.labels_px, changed.differs))
+    if not len(differing):
+        wrong = [_chosen(found.outlines_px, found.is_wrong) for found in (changed.before, changed.after)]
+        differing = _centres([*wrong[0], *wrong[1]])
     candidates = differing if len(differing) else np.array([[width / 2, height / 2]])
     # moved into the image, then the candidate that holds the most; the first of equals
     starts = np.clip(candidates - size_wh / 2, 0, np.array((width, height)) - size_wh).round().astype(int)
@@ -106,32 +128,52 @@ def draw_findings(changed: ChangedImage, findings: Findings, window: Window) -> 
     axes = figure.add_axes((0, 0, 1, 1))
     axes.imshow(shown[:, :, ::-1], extent=(left, right, bottom, top), aspect="auto")
     axes.set_axis_off()
-    for outlines, style in _layers(changed.annotation, findings):
+    for outlines, style in _layers(changed, findings):
         axes.add_collection(PolyCollection([np.asarray(points) for points in outlines], **style), autolim=False)
+    _write_captions(axes, changed, findings, window)
     buffer = io.BytesIO()
-    figure.savefig(
-        buffer, format="jpg", dpi=_DPI, pil_kwargs={"quality": 82, "subsampling": 0}
-    )  # outlines are thin and coloured
+    # outlines are thin and coloured: no colour subsampling
+    figure.savefig(buffer, format="jpg", dpi=_DPI, pil_kwargs={"quality": 82, "subsampling": 0})
     return buffer.getvalue()
 
 
-def _layers(annotation: TextAnnotation, findings: Findings) -> Iterable[tuple[Sequence[np.ndarray], dict[str, Any]]]:
+def _layers(changed: ChangedImage, findings: Findings) -> Iterable[tuple[Sequence[np.ndarray], dict[str, Any]]]:
     """Outlines with their style, the lowest first."""
-    boxes = findings.prediction.polygons_px
-    labels = [region.points_px for region in annotation.regions if not region.is_ignored]
-    ignored = [region.points_px for region in annotation.regions if region.is_ignored]
-    yield ignored, {"facecolor": f"{IGNORED}40", "edgecolor": IGNORED, "hatch": "///", "linewidth": 0.8}
-    missed = _chosen(labels, ~findings.is_found)
+    boxes = findings.outlines_px
+    yield changed.ignored_px, {"facecolor": f"{IGNORED}40", "edgecolor": IGNORED, "hatch": "///", "linewidth": 0.8}
+    missed = _chosen(changed.labels_px, ~findings.is_found)
     yield missed, {"facecolor": f"{MISSED}30", "edgecolor": MISSED, "linestyle": ":", "linewidth": 1.2}
     unused = _chosen(boxes, findings.is_ignored)
     yield unused, {"facecolor": "none", "edgecolor": IGNORED, "linewidth": 1.2}
-    wrong = _chosen(boxes, ~findings.is_right & ~findings.is_ignored)
-    yield wrong, {"facecolor": "none", "edgecolor": WRONG, "linewidth": 1.4}
+    yield _chosen(boxes, findings.is_wrong), {"facecolor": "none", "edgecolor": WRONG, "linewidth": 1.4}
     yield _chosen(boxes, findings.is_right), {"facecolor": "none", "edgecolor": RIGHT, "linewidth": 1.4}
 
 
-def _chosen(polygons: Sequence[np.ndarray], mask: np.ndarray) -> list[np.ndarray]:
-    return [polygon for polygon, is_chosen in zip(polygons, mask.tolist(), strict=True) if is_chosen]
+def _write_captions(axes: Axes, changed: ChangedImage, findings: Findings, window: Window) -> None:
+    """Beside every box and every missed label that has one: above its top left corner, as far as the window goes."""
+    left, top, right, bottom = window
+    written = [
+        *((changed.labels_px, changed.captions, ~findings.is_found, MISSED),) * bool(changed.captions),
+        *((findings.outlines_px, findings.captions, findings.is_right, RIGHT),) * bool(findings.captions),
+        *((findings.outlines_px, findings.captions, findings.is_wrong, WRONG),) * bool(findings.captions),
+    ]
+    font = FontProperties(fname=None if changed.font is None else str(changed.font), size=7)
+    halo = [withStroke(linewidth=2, foreground="white")]
+    for outlines, captions, is_shown, colour in written:
+        for outline, caption in zip(_chosen(outlines, is_shown), _chosen(captions, is_shown), strict=True):
+            x, y = outline.min(axis=0)
+            if left <= x < right and top <= y < bottom:
+                axes.text(
+                    x, y, caption, color=colour, fontproperties=font, va="bottom", path_effects=halo, clip_on=True
+                )
+
+
+def _centres(outlines: Sequence[np.ndarray]) -> np.ndarray:
+    return np.array([points.mean(axis=0) for points in outlines]).reshape(-1, 2)
+
+
+def _chosen(values: Sequence[Any], mask: np.ndarray) -> list[Any]:
+    return [value for value, is_chosen in zip(values, mask.tolist(), strict=True) if is_chosen]
 
 
 def _shrunk(image: np.ndarray) -> np.ndarray:

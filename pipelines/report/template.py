@@ -20,16 +20,16 @@ TEMPLATE = """<!doctype html>
   table { border-collapse: collapse; }
   th, td { padding: .25rem .8rem .25rem 0; text-align: left; vertical-align: top; }
   th { font-weight: 600; border-bottom: 1px solid #bbb; }
+  caption, summary { text-align: left; font-weight: 600; padding: .8rem 0 .2rem; }
   table.numbers td { font-variant-numeric: tabular-nums; }
-  table.numbers tr.bucket td { border-top: 1px solid #ddd; }
+  table.numbers tr.group td { border-top: 1px solid #ddd; }
   table.numbers td:first-child { white-space: nowrap; }
-  td.difference { font-weight: 600; }
-  td.up { color: #00704f; }
-  td.down { color: #b34700; }
+  td.strong, td.better, td.worse { font-weight: 600; }
+  td.better { color: #00704f; }
+  td.worse { color: #b34700; }
   .facts td:first-child { color: #666; white-space: nowrap; }
   .curves { display: flex; flex-wrap: wrap; gap: 8px 1%; }
   .curves img { width: 49%; min-width: 340px; }
-  .curves img.wide { width: 100%; }
   .pair { display: flex; gap: 16px; flex-wrap: wrap; margin: 0 0 1.4rem; }
   figure { margin: 0; max-width: 520px; flex: 1 1 320px; }
   figure img { width: 100%; border: 1px solid #ddd; }
@@ -38,18 +38,39 @@ TEMPLATE = """<!doctype html>
 </style>
 </head>
 <body>
-{% macro table(columns, rows, style="numbers") %}
-<div class="wide"><table class="{{ style }}">
-  {% if columns %}
-  <tr>{% for column in columns %}<th>{{ column }}</th>{% endfor %}</tr>
+{% macro cells(table) %}
+<div class="wide"><table class="{{ 'numbers' if table.columns else 'facts' }}">
+  {% if table.title and not table.is_folded %}
+  <caption>{{ table.title }}</caption>
   {% endif %}
-  {% for row in rows %}
-  <tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+  {% if table.columns %}
+  <tr>{% for column in table.columns %}<th>{{ column }}</th>{% endfor %}</tr>
+  {% endif %}
+  {% for row in table.rows %}
+  {% set number = loop.index0 %}
+  <tr{% if row[0] %} class="group"{% endif %}>
+    {%- for cell in row -%}
+    {% set mark = table.marks.get((number, loop.index0)) %}
+    <td{% if mark %} class="{{ mark }}"{% endif %}>{{ cell }}</td>
+    {%- endfor -%}
+  </tr>
   {% endfor %}
 </table></div>
+{% if table.note %}
+<p class="note">{{ table.note }}</p>
+{% endif %}
+{% endmacro %}
+{% macro show(table) %}
+{% if table.is_folded %}
+<details><summary>{{ table.title }}</summary>
+{{ cells(table) }}
+</details>
+{% else %}
+{{ cells(table) }}
+{% endif %}
 {% endmacro %}
 <h1>{{ name }}</h1>
-<div class="verdict {{ 'won' if has_won else 'not-won' }}">
+<div class="verdict {{ 'won' if result.has_won else 'not-won' }}">
   <p>{{ verdict }}</p>
   {% for remark in remarks %}
   <p>{{ remark }}</p>
@@ -57,33 +78,18 @@ TEMPLATE = """<!doctype html>
 </div>
 
 <h2>Result on val</h2>
-<div class="wide"><table class="numbers">
-  <tr>{% for column in result_columns %}<th>{{ column }}</th>{% endfor %}</tr>
-  {% for row in result_rows %}
-  <tr{% if row[0] %} class="bucket"{% endif %}>
-    {%- for cell in row -%}
-    {%- if loop.index0 == 6 -%}
-    <td class="difference {{ 'up' if cell.startswith('+') and cell != '+0.000' else 'down' if cell.startswith('−') }}">
-      {{- cell }}</td>
-    {%- else -%}
-    <td>{{ cell }}</td>
-    {%- endif -%}
-    {%- endfor -%}
-  </tr>
-  {% endfor %}
-</table></div>
-<p class="note">hmean is the harmonic mean of precision and recall of boxes that overlap a label by more than the IoU;
-ignore regions cost and earn nothing. The mean hmean, by which the best model is chosen, is the mean over
-sizes and IoUs. {% if was_tuned %}The tuned baseline is the untouched weights at the setting below.{% endif %}</p>
+{% for table in of_task.result %}
+{{ show(table) }}
+{% endfor %}
 
 <h2>Curves</h2>
 {% if curves %}
 <div class="curves">
   {% for curve in curves %}
-  <img src="{{ curve.image }}"{% if curve.is_wide %} class="wide"{% endif %} alt="{{ curve.name }}">
+  <img src="{{ curve.image }}" alt="{{ curve.name }}">
   {% endfor %}
 </div>
-<p class="note">Dashed: the {{ baseline_name }}{% if was_tuned %}; dotted: as shipped{% endif %}.</p>
+<p class="note">Dashed: the {{ result.baseline_name }}{% if result.was_tuned %}; dotted: as shipped{% endif %}.</p>
 {% else %}
 <p>No update has been logged.</p>
 {% endif %}
@@ -91,7 +97,7 @@ sizes and IoUs. {% if was_tuned %}The tuned baseline is the untouched weights at
 <h2>Before and after</h2>
 <p class="note">{{ pictures_note }}</p>
 {% if pictures %}
-<p class="note"><span class="key" style="color: {{ colours.right }}">green</span>: fits a label at IoU .7;
+<p class="note"><span class="key" style="color: {{ colours.right }}">green</span>: {{ of_task.pictures_key }};
 <span class="key" style="color: {{ colours.wrong }}">orange</span>: fits none;
 <span class="key" style="color: {{ colours.missed }}">blue, dotted</span>: a label without a fitting box;
 <span class="key" style="color: {{ colours.ignored }}">grey</span>: an ignore region (hatched), a box on one.
@@ -107,23 +113,28 @@ These are parts of your images: mind who gets this page.</p>
 </div>
 {% endfor %}
 
+{% if of_task.data %}
+<h2>Data</h2>
+{% for table in of_task.data %}
+{{ show(table) }}
+{% endfor %}
+{% endif %}
+
 <h2>What was run</h2>
-{{ table([], facts, "facts") }}
+{{ show(run) }}
 
 <h2>Time and memory</h2>
-{% if cost %}
-{{ table([], cost, "facts") }}
+{% if cost.rows %}
+{{ show(cost) }}
 {% else %}
 <p>No update has been logged.</p>
 {% endif %}
 
 <h2>Setting</h2>
 <p class="note">One definition for training scale, evaluation and the exported model.</p>
-{{ table(["", "as shipped", "tuned baseline", "best model"], setting) }}
-{% if tuning %}
-<details><summary>Settings tried on training images with the untouched weights, best first</summary>
-{{ table(tuning_names + ["mean hmean"], tuning) }}
-</details>
+{{ show(setting) }}
+{% if of_task.trials %}
+{{ show(of_task.trials) }}
 {% endif %}
 
 <h2>Export</h2>

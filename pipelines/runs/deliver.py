@@ -23,7 +23,7 @@ def export(run: Path, out: Path, reporter: Reporter) -> dict[str, Any]:
     """
     best = best_model(run, reporter)
     meta = {**best.wiring.description(), "run": run.name, "update": best.description["update"]}
-    best.wiring.export(best.task, best.setting, out, meta)
+    best.wiring.export(best.task, best.setting, out, meta, best.description["metrics"])
     reporter.note(f"exported to {out}: inference.json, inference.pdiparams, inference.yml")
     report = best.wiring.check_export(best.task, out)
     reporter.note(report.render())

@@ -14,8 +14,11 @@ from pipelines.config import load_config
 from pipelines.engine.batch_norm import evaluation_mode
 from pipelines.engine.checkpoint import restore_previous
 from pipelines.errors import UsageError
-from pipelines.export import paddleocr_detector
+from pipelines.export import exported_class_names, exported_defect_detector, paddleocr_detector
+from pipelines.runs.defects.pictures import DefectPresentation
+from pipelines.runs.presentation import Presentation
 from pipelines.runs.reporter import Reporter
+from pipelines.runs.text.pictures import TextPresentation
 from pipelines.runs.wiring import Detect, Wiring, wiring_of
 from pipelines.task import Task
 
@@ -58,26 +61,33 @@ def best_model(run: Path, reporter: Reporter) -> BestModel:
     return BestModel(wiring, setting, task, description)
 
 
-def detector_of(model: Path, reporter: Reporter) -> tuple[Detect, tuple[str, ...]]:
-    """What finds text or defects with a run's best model or an exported folder, and the names of its classes."""
-    if not is_run(model):
-        classes = exported_classes(model)
-        if classes:
-            from pipelines.export import exported_defect_detector
+def finder_of(model: Path, confidence: float | None, reporter: Reporter) -> tuple[Detect, Presentation]:
+    """What finds text or defects, with a run's best model or an exported folder, and how to show its findings.
 
-            return exported_defect_detector(model), classes
-        return paddleocr_detector(model), ()
+    Args:
+        model: run or exported folder.
+        confidence: what to show; None: what the model was evaluated at.
+        reporter: who tells the user.
+
+    Raises:
+        UsageError: neither a run nor an exported folder.
+    """
+    if not is_run(model):
+        return _exported_finder(model, confidence)
     best = best_model(model, reporter)
 
     def detect(image: np.ndarray) -> Any:
         with evaluation_mode(best.task.network):
             return best.task.predict([image])[0]
 
-    return detect, tuple(best.description.get("classes", ()))
+    return detect, best.wiring.presentation(best.description, confidence)
 
 
-def exported_classes(folder: Path) -> tuple[str, ...]:
-    """Class names of an exported defect detector; none for a text detector or a folder that is none at all."""
+def _exported_finder(folder: Path, confidence: float | None) -> tuple[Detect, Presentation]:
+    """The task is the one that the folder's own description is of."""
     file = folder / "inference.yml"
     content = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else None
-    return tuple(content.get("label_list") or ()) if isinstance(content, dict) else ()
+    if not isinstance(content, dict) or "label_list" not in content:
+        return paddleocr_detector(folder), TextPresentation(confidence)
+    threshold = float(content["draw_threshold"]) if confidence is None else confidence
+    return exported_defect_detector(folder), DefectPresentation(exported_class_names(folder), threshold)

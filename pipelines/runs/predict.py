@@ -1,4 +1,4 @@
-"""`predict`: boxes of a user's images, as JSON and drawn."""
+"""`predict`: what a model finds in a user's images, as JSON and drawn."""
 
 from __future__ import annotations
 
@@ -13,55 +13,50 @@ import numpy as np
 from pipelines.dataset import read_image
 from pipelines.engine.checkpoint import write_text
 from pipelines.errors import UsageError
-from pipelines.records import TextPrediction
-from pipelines.runs.models import detector_of
+from pipelines.runs.models import finder_of
 from pipelines.runs.reporter import Reporter
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
 
-def predict(model: Path, images: Sequence[Path], out: Path, reporter: Reporter) -> Path:
-    """Find text in image files or folders of them; one image is in memory at a time.
+def predict(
+    model: Path, images: Sequence[Path], out: Path, reporter: Reporter, confidence: float | None = None
+) -> Path:
+    """Find text or defects in image files or folders of them; one image is in memory at a time.
+
+    Args:
+        model: run or exported folder.
+        images: files and folders.
+        out: folder for `predictions.json` and the drawings.
+        reporter: who tells the user.
+        confidence: what is found with less is left out; None: the threshold of the model.
 
     Raises:
-        UsageError: no images, or `out` holds something already.
+        UsageError: no images, `out` holds something already, or a confidence that is none.
         DataError: an image can't be read.
     """
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise UsageError(f"--confidence must lie between 0 and 1, but got {confidence:g}")
     files = image_files(images)
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} holds something already and is left as it is; choose another --out")
-    detect = detector_of(model, reporter)
+    detect, presentation = finder_of(model, confidence, reporter)
     out.mkdir(parents=True, exist_ok=True)
-    found = []
+    found: list[dict[str, Any]] = []
     with reporter.progress(len(files), "predicting") as bar:
         for number, file in enumerate(files):
             image = read_image(file)
-            prediction = detect(image)
+            prediction = presentation.confident(detect(image))
             drawn = f"{number:04d}_{file.stem}.jpg"
-            _write_jpeg(out / drawn, draw(image, prediction))
-            found.append({"image": str(file), "drawn": drawn, "regions": as_json(prediction)})
+            _write_jpeg(out / drawn, presentation.draw(image, prediction))
+            found.append({"image": str(file), "drawn": drawn, presentation.key: presentation.as_json(prediction)})
             bar.advance()
     write_text(out / "predictions.json", json.dumps(found, indent=1, ensure_ascii=False))
-    num_regions = sum(len(entry["regions"]) for entry in found)
-    reporter.note(f"{num_regions} text regions in {len(files)} images: {out / 'predictions.json'}, drawn beside it")
+    if presentation.note:
+        reporter.warn(presentation.note)
+    said = presentation.summary([len(entry[presentation.key]) for entry in found])
+    reporter.note(f"{said}: {out / 'predictions.json'}, drawn beside it")
     return out / "predictions.json"
-
-
-def draw(image: np.ndarray, prediction: TextPrediction) -> np.ndarray:
-    """A copy of the image with each polygon's outline."""
-    drawn = image.copy()
-    width = max(1, round(max(image.shape[:2]) / 700))
-    outlines = [np.round(polygon).astype(np.int32) for polygon in prediction.polygons_px]
-    cv2.polylines(drawn, outlines, True, (40, 40, 220), width, cv2.LINE_AA)
-    return drawn
-
-
-def as_json(prediction: TextPrediction) -> list[dict[str, Any]]:
-    """Points in source pixels and confidence of each region."""
-    return [
-        {"points": polygon.round(1).tolist(), "confidence": round(float(confidence), 4)}
-        for polygon, confidence in zip(prediction.polygons_px, prediction.confidences, strict=True)
-    ]
 
 
 def image_files(paths: Sequence[Path]) -> list[Path]:

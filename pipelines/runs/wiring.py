@@ -16,6 +16,7 @@ from pipelines.batching.order import Mix
 from pipelines.config import Config, DefectConfig, RunConfig, TextConfig
 from pipelines.engine.blend import Blend
 from pipelines.records import MicroBatch, Record
+from pipelines.runs.presentation import Presentation, TaskPage
 from pipelines.runs.reporter import Reporter
 from pipelines.task import Task
 
@@ -98,6 +99,11 @@ class Wiring(Protocol):
     @property
     def config(self) -> RunConfig: ...
 
+    @property
+    def page(self) -> TaskPage:
+        """What the report says that another task's would not."""
+        ...
+
     def records(self, split: str) -> list[Record]:
         """Of "train" or "val"."""
         ...
@@ -164,12 +170,16 @@ class Wiring(Protocol):
         """The setting that an exported folder asks for; None for any other source of weights."""
         ...
 
-    def export(self, task: Any, setting: Any, out: Path, meta: Mapping[str, Any]) -> None:
-        """Write the inference model."""
+    def export(self, task: Any, setting: Any, out: Path, meta: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
+        """Write the inference model; `metrics` are those it was chosen by."""
         ...
 
     def check_export(self, task: Any, out: Path) -> Any:
         """A `ParityReport` of val images through the exported model."""
+        ...
+
+    def presentation(self, description: Mapping[str, Any], confidence: float | None) -> Presentation:
+        """How findings of the model of this description are shown; `confidence` stands in for its own threshold."""
         ...
 
 

@@ -18,10 +18,14 @@ from pipelines.dataset import defect_classes, load_defect_split
 from pipelines.defect_detection.network import parameter_groups
 from pipelines.defect_detection.targets import DEFECT
 from pipelines.defect_detection.task import DefectDetection
+from pipelines.export import export_defect_detector, read_defect_settings
 from pipelines.records import MicroBatch, Record
 from pipelines.runs.defects.evaluation import evaluate_records
 from pipelines.runs.defects.judge import DefectJudge, DefectVerdict
+from pipelines.runs.defects.page import DefectPage
+from pipelines.runs.defects.parity import check_export
 from pipelines.runs.defects.parts import build_task, classes_beside, setting_of, training_samples, window_loader
+from pipelines.runs.defects.pictures import DefectPresentation
 from pipelines.runs.defects.tables import COLUMNS, metrics_row, tell_details
 from pipelines.runs.reporter import Reporter
 from pipelines.runs.splits import have_drawn
@@ -36,6 +40,7 @@ class DefectWiring:
 
     def __init__(self, config: DefectConfig, reporter: Reporter):
         self.config = config
+        self.page = DefectPage(config)
         self._reporter = reporter
 
     @cached_property
@@ -121,13 +126,16 @@ class DefectWiring:
     def exported_setting(self, folder: Path) -> ViewSection | None:
         if not (folder / "inference.yml").is_file():
             return None
-        from pipelines.export import read_defect_settings
-
         return ViewSection.model_validate(read_defect_settings(folder))
 
-    def export(self, task: DefectDetection, setting: ViewSection, out: Path, meta: Mapping[str, Any]) -> None:
-        from pipelines.export import export_defect_detector
-
+    def export(
+        self,
+        task: DefectDetection,
+        setting: ViewSection,
+        out: Path,
+        meta: Mapping[str, Any],
+        metrics: Mapping[str, Any],
+    ) -> None:
         export_defect_detector(
             task.network,
             out,
@@ -135,12 +143,15 @@ class DefectWiring:
             class_names=task.network.class_names,
             meta=meta,
             model_name=self.config.export.model_name,
+            threshold=metrics["threshold"],
         )
 
     def check_export(self, task: DefectDetection, out: Path) -> Any:
-        from pipelines.runs.defects.parity import check_export
-
         return check_export(task, out, self.config.data.root, self.records("val"), self._reporter)
+
+    def presentation(self, description: Mapping[str, Any], confidence: float | None) -> DefectPresentation:
+        threshold = description["metrics"]["threshold"] if confidence is None else confidence
+        return DefectPresentation(tuple(description["classes"]), threshold)
 
     def _draw(self) -> None:
         data = self.config.data

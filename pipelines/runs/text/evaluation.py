@@ -15,6 +15,7 @@ from pipelines.engine.batch_norm import evaluation_mode
 from pipelines.evaluation.text import TextScorer
 from pipelines.evaluation.tuning import TuneResult, objective_mean_hmean, tune
 from pipelines.records import Record
+from pipelines.runs.choice import spread_evenly
 from pipelines.runs.reporter import Reporter
 from pipelines.runs.text.buckets import bucket_of
 from pipelines.runs.text.parts import setting_of
@@ -90,18 +91,12 @@ def setting_candidates(shipped: PostProcessSection, options: TuneSection) -> lis
 
 
 def spread_over_buckets(records: Sequence[Record], most: int, edges_px: Sequence[int]) -> list[Record]:
-    """At most `most` records with text, each size bucket with an equal share, evenly spaced inside a bucket."""
+    """At most `most` records with text, each size bucket with an equal share (`spread_evenly`)."""
     buckets: dict[str, list[Record]] = {}
     for record in records:
         if any(not region.is_ignored for region in record.annotation.regions):
             buckets.setdefault(bucket_of(record, edges_px), []).append(record)
-    chosen: list[Record] = []
-    for position, name in enumerate(sorted(buckets, key=lambda name: len(buckets[name]))):
-        share = (most - len(chosen)) // (len(buckets) - position)
-        members = buckets[name]
-        picks = np.unique(np.linspace(0, len(members) - 1, min(share, len(members))).round().astype(int))
-        chosen.extend(members[i] for i in picks)
-    return chosen
+    return spread_evenly(list(buckets.values()), most)
 
 
 def cells(metrics: Mapping[str, Any]) -> dict[tuple[str, str], float]:
@@ -114,14 +109,10 @@ def cells(metrics: Mapping[str, Any]) -> dict[tuple[str, str], float]:
     }
 
 
-def lower_cells(metrics: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[str]:
-    """Which hmeans are below the baseline's, at the three digits that tables show."""
+def lower_cells(metrics: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Which (bucket, hmean) are below the baseline's, at the three digits that tables show."""
     before = cells(baseline)
-    return [
-        f"{name} {bucket}"
-        for (bucket, name), value in cells(metrics).items()
-        if round(value, 3) < round(before[bucket, name], 3)
-    ]
+    return [cell for cell, value in cells(metrics).items() if round(value, 3) < round(before[cell], 3)]
 
 
 def metrics_row(label: str, metrics: Mapping[str, Any]) -> list[list[object]]:

@@ -28,7 +28,9 @@ from pipelines.runs.text.evaluation import (
 )
 from pipelines.runs.text.judge import TextJudge, TextVerdict
 from pipelines.runs.text.loading import window_loader
+from pipelines.runs.text.page import TextPage
 from pipelines.runs.text.parts import build_task, setting_of, training_records
+from pipelines.runs.text.pictures import TextPresentation
 from pipelines.runs.wiring import Row, Samples
 from pipelines.text_detection.forms import fuse
 from pipelines.text_detection.network import parameter_groups
@@ -46,6 +48,7 @@ class TextWiring:
 
     def __init__(self, config: TextConfig, reporter: Reporter):
         self.config = config
+        self.page = TextPage(config.evaluate.bucket_edges_px)
         self._reporter = reporter
 
     def records(self, split: str) -> list[Record]:
@@ -100,7 +103,7 @@ class TextWiring:
 
     def conclusion(self, baseline: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[str, str]:
         gain = objective_mean_hmean(best) - objective_mean_hmean(baseline)
-        lower = lower_cells(best, baseline)
+        lower = [f"{name} {bucket}" for bucket, name in lower_cells(best, baseline)]
         return (
             f"training added {gain:+.3f} to the mean hmean of the {self.baseline_name}",
             f"lower than the {self.baseline_name}: {', '.join(lower)}" if lower else "",
@@ -115,7 +118,14 @@ class TextWiring:
             return None
         return PostProcessSection.model_validate(read_settings(folder))
 
-    def export(self, task: TextDetection, setting: PostProcessSection, out: Path, meta: Mapping[str, Any]) -> None:
+    def export(
+        self,
+        task: TextDetection,
+        setting: PostProcessSection,
+        out: Path,
+        meta: Mapping[str, Any],
+        metrics: Mapping[str, Any],
+    ) -> None:
         parts = setting_of(setting)
         export_text_detector(
             fuse(task.network) if self.config.model.form == "branch" else task.network,
@@ -133,3 +143,6 @@ class TextWiring:
         with evaluation_mode(task.network):
             ours = task.predict(images)
         return compare_predictions(ours, check_in_paddleocr(out, images))
+
+    def presentation(self, description: Mapping[str, Any], confidence: float | None) -> TextPresentation:
+        return TextPresentation(confidence)

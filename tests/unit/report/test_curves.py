@@ -1,6 +1,6 @@
 """Curves are whole SVG files, the same bytes every time, and live with what a log can hold.
 
-pytest tests/unit/report/test_curves.py
+Run: pytest tests/unit/report/test_curves.py
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from pipelines.report import RunResult
-from pipelines.report.curves import hmean_curves, training_curves
-from tests.unit.report.conftest import log_line, metrics
+from pipelines.report import RunResult, TaskContent
+from pipelines.report.curves import metric_curves, training_curves
+from tests.unit.report.run_values import log_line
 
 
 def test_loss_parts_learning_rate_and_gradient_norm_have_a_curve_each(won: RunResult) -> None:
@@ -38,18 +38,14 @@ def test_a_skipped_update_without_loss_leaves_the_others_drawn(won: RunResult) -
     assert training_curves([*won.log, skipped]) == training_curves(won.log)
 
 
-def test_hmean_has_a_panel_for_every_size(won: RunResult) -> None:
-    curve = hmean_curves(won)
-    assert curve is not None
-    assert curve.is_wide
-    assert curve.svg.count(b'id="axes_') == 2
+def test_every_panel_with_points_is_a_figure_of_its_own(of_task: TaskContent) -> None:
+    (panel,) = of_task.panels
+    assert [curve.name for curve in metric_curves([panel, replace(panel, points=[]), panel])] == ["score on val"] * 2
 
 
-def test_hmean_before_the_first_evaluation_is_not_drawn(won: RunResult) -> None:
-    assert hmean_curves(replace(won, metrics={**won.metrics, "evaluations": []})) is None
-
-
-def test_an_undefined_hmean_is_not_drawn_but_the_rest_is(won: RunResult) -> None:
-    assert (
-        hmean_curves(replace(won, metrics={**won.metrics, "evaluations": [metrics(0.7, None, update=20)]})) is not None
-    )
+def test_an_undefined_value_or_level_is_not_drawn_but_the_rest_is(of_task: TaskContent) -> None:
+    (panel,) = of_task.panels
+    (line,) = panel.lines
+    undefined = replace(panel, lines=[replace(line, values=[None, None, None], baseline=None, shipped=None)])
+    drawn, bare = metric_curves([panel, undefined])
+    assert drawn.svg.count(b"<path") > bare.svg.count(b"<path")

@@ -1,6 +1,6 @@
 """The page needs nothing beside itself, runs nothing, and shows file names as text whatever they hold.
 
-pytest tests/unit/report/test_page.py
+Run: pytest tests/unit/report/test_page.py
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import DataError
-from pipelines.report import ChangedImage, RunResult, write_report
+from pipelines.report import ChangedImage, RunResult, TaskContent, write_report
 
 
 class Page(HTMLParser):
@@ -38,53 +38,70 @@ class Page(HTMLParser):
 
 
 def test_everything_is_inside_and_nothing_runs(
-    won: RunResult, changed_image: Callable[..., ChangedImage], tmp_path: Path
+    won: RunResult, of_task: TaskContent, changed_image: Callable[..., ChangedImage], tmp_path: Path
 ) -> None:
-    file = write_report(tmp_path / "report.html", won, [changed_image((300, 200), [(20, 20)], [True])])
+    file = write_report(tmp_path / "report.html", won, of_task, [changed_image((300, 200), [(20, 20)], [True])])
     page = Page(file.read_text(encoding="utf-8"))
     assert page.open == []
-    assert page.tags.count("img") == 5 + 2  # hmean and four curves, before and after
+    assert page.tags.count("img") == 5 + 2  # one panel and four curves, before and after
     assert all(reference.startswith("data:image/") for reference in page.references)
     assert not {"script", "link", "iframe"} & set(page.tags)
     assert "@import" not in file.read_text(encoding="utf-8")
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_the_verdict_stands_on_the_page_of_a_run_that_lost(lost: RunResult, tmp_path: Path) -> None:
-    text = write_report(tmp_path / "report.html", lost).read_text(encoding="utf-8")
+def test_the_verdict_stands_on_the_page_of_a_run_that_lost(
+    lost: RunResult, of_task: TaskContent, tmp_path: Path
+) -> None:
+    text = write_report(tmp_path / "report.html", lost, of_task).read_text(encoding="utf-8")
     assert "Training did not beat the tuned baseline" in text
     assert 'class="verdict not-won"' in text
-    assert "best (untouched weights)" in text
+    assert "Lower somewhere." in text
 
 
 def test_names_are_shown_not_interpreted(
-    won: RunResult, changed_image: Callable[..., ChangedImage], tmp_path: Path
+    won: RunResult, of_task: TaskContent, changed_image: Callable[..., ChangedImage], tmp_path: Path
 ) -> None:
     named = replace(won, config={**won.config, "run": {"name": "<b>发票</b>", "seed": 0}})
     picture = replace(changed_image((300, 200), [(20, 20)], [True]), name="<script>.jpg")
-    text = write_report(tmp_path / "报告.html", named, [picture]).read_text(encoding="utf-8")
+    text = write_report(tmp_path / "报告.html", named, of_task, [picture]).read_text(encoding="utf-8")
     assert "&lt;b&gt;发票&lt;/b&gt;" in text
     assert "<script" not in text
 
 
-def test_a_run_stopped_before_its_first_update_has_a_page(lost: RunResult, tmp_path: Path) -> None:
-    stopped = replace(lost, log=[], metrics={**lost.metrics, "evaluations": [], "tuning": []})
-    text = write_report(tmp_path / "report.html", stopped, pictures_note="No pictures: reason.").read_text("utf-8")
+def test_a_run_stopped_before_its_first_update_has_a_page(
+    lost: RunResult, of_task: TaskContent, tmp_path: Path
+) -> None:
+    stopped = replace(lost, log=[], metrics={**lost.metrics, "evaluations": []})
+    unevaluated = replace(of_task, panels=[replace(panel, points=[]) for panel in of_task.panels])
+    file = write_report(tmp_path / "report.html", stopped, unevaluated, pictures_note="No pictures: reason.")
+    text = file.read_text("utf-8")
     assert text.count("No update has been logged.") == 2
     assert "No pictures: reason." in text
     assert "<img" not in text
 
 
-def test_a_worse_cell_is_marked_and_an_equal_one_is_not(won: RunResult, lost: RunResult, tmp_path: Path) -> None:
-    def marks(result: RunResult) -> set[str]:
-        return set(re.findall(r'"difference (\w*)"', write_report(tmp_path / "r.html", result).read_text("utf-8")))
-
-    assert marks(won) == {"up"}
-    assert marks(lost) == {""}  # the best is the baseline itself
-    swapped = {**won.metrics, "best": {**won.metrics["shipped"], "update": 40}}
-    assert marks(replace(won, metrics=swapped)) == {"down"}
+def test_better_and_worse_cells_are_marked_and_equal_ones_are_not(
+    won: RunResult, of_task: TaskContent, tmp_path: Path
+) -> None:
+    text = write_report(tmp_path / "report.html", won, of_task).read_text("utf-8")
+    cells = dict(reversed(found) for found in re.findall(r"<td(?: class=\"(\w+)\")?>([+−]0\.\d00)</td>", text))
+    assert cells == {"+0.100": "better", "−0.100": "worse", "+0.000": ""}
 
 
-def test_a_page_that_cannot_be_written_is_an_error_that_names_it(won: RunResult, tmp_path: Path) -> None:
+def test_a_folded_table_shows_its_title_and_an_open_one_has_a_caption(
+    won: RunResult, of_task: TaskContent, tmp_path: Path
+) -> None:
+    table = replace(of_task.result[0], title="Trials")
+    told = replace(of_task, trials=replace(table, is_folded=True), data=[table])
+    text = write_report(tmp_path / "report.html", won, told).read_text("utf-8")
+    assert text.count("<summary>Trials</summary>") == 1
+    assert text.count("<caption>Trials</caption>") == 1
+    assert Page(text).open == []
+
+
+def test_a_page_that_cannot_be_written_is_an_error_that_names_it(
+    won: RunResult, of_task: TaskContent, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match=r"gone.*report\.html: the report can't be written"):
-        write_report(tmp_path / "gone" / "report.html", won)
+        write_report(tmp_path / "gone" / "report.html", won, of_task)

@@ -1,6 +1,6 @@
 """The window holds what changed and stays inside the image; the drawing shows each kind of box in its colour.
 
-pytest tests/unit/report/test_pictures.py
+Run: pytest tests/unit/report/test_pictures.py
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import cv2
 import numpy as np
 import pytest
 
-from pipelines.records import TextAnnotation, TextPrediction, TextRegion
 from pipelines.report import ChangedImage, Findings, draw_findings, window_of_change
-from pipelines.report.pictures import MISSED, RIGHT, WRONG, _shrunk
-from tests.unit.report.conftest import square
+from pipelines.report.pictures import MISSED, RIGHT, WRONG, _shrunk, amount_of_change
+from tests.unit.report.run_values import square
 
 Make = Callable[..., ChangedImage]
 
@@ -38,7 +37,7 @@ def test_a_small_image_is_shown_whole(changed_image: Make) -> None:
 
 
 def test_the_window_of_a_scan_is_where_most_labels_changed(changed_image: Make) -> None:
-    # Text 40 px high: a window of 1600 px. Two labels changed at the bottom right, one at the top left.
+    # A window of 1600 px. Two labels changed at the bottom right, one at the top left.
     corners = [(100, 100), (4000, 6000), (4100, 6100), (2400, 3500)]
     left, top, right, bottom = window_of_change(changed_image((7000, 5000), corners, [True, True, True, False]))
     assert (right - left, bottom - top) == (1600, 1600)
@@ -52,7 +51,7 @@ def test_the_window_stays_inside_the_image(changed_image: Make) -> None:
     assert window_of_change(changed_image((7000, 5000), [(0, 6960)], [True])) == (0, 5400, 1600, 7000)
 
 
-def test_a_page_without_text_has_a_window_too(changed_image: Make) -> None:
+def test_a_page_without_labels_has_a_window_too(changed_image: Make) -> None:
     left, top, right, bottom = window_of_change(changed_image((2000, 3000), [], []))
     assert (left, top, right, bottom) == (1340, 840, 1660, 1160)
 
@@ -70,14 +69,15 @@ def test_each_kind_of_box_has_its_colour_and_no_other(changed_image: Make) -> No
 
 def test_a_box_on_an_ignore_region_is_grey_and_a_wrong_one_is_not(changed_image: Make) -> None:
     page = changed_image((300, 300), [], [])
-    page = replace(page, annotation=TextAnnotation((TextRegion(square(40, 40), "###", is_ignored=True),)))
-    boxes = TextPrediction((square(40, 40), square(200, 200)), np.ones(2, np.float32))
-    found = Findings(boxes, np.array([False, False]), np.array([True, False]), np.zeros(0, bool))
+    page = replace(page, ignored_px=[square(40, 40)])
+    found = Findings(
+        [square(40, 40), square(200, 200)], np.array([False, False]), np.array([True, False]), np.zeros(0, bool)
+    )
     drawn = draw_findings(page, found, (0, 0, 300, 300))
     assert shows(drawn, WRONG)
     assert not shows(drawn, RIGHT)
     assert not shows(draw_findings(page, replace(found, is_ignored=np.array([True, True])), (0, 0, 300, 300)), WRONG)
-    assert found.counts() == "0 of 0 lines found, 1 box fits none"
+    assert found.counts("lines") == "0 of 0 lines found, 1 box fits none"
 
 
 def test_a_drawing_has_the_same_width_for_any_resolution(changed_image: Make) -> None:
@@ -100,5 +100,36 @@ def test_shrinking_takes_means_of_whole_blocks() -> None:
 @pytest.mark.parametrize("num_found", [0, 1, 2])
 def test_counts_are_of_the_whole_image(changed_image: Make, num_found: int) -> None:
     page = changed_image((300, 300), [(30, 30), (150, 150)], [i < num_found for i in range(2)])
-    assert page.after.counts() == f"{num_found} of 2 lines found, 0 boxes fit none"
+    assert page.after.counts("lines") == f"{num_found} of 2 lines found, 0 boxes fit none"
     assert int(page.differs.sum()) == num_found
+
+
+def test_without_a_changed_label_the_window_is_where_boxes_were_wrong(changed_image: Make) -> None:
+    page = changed_image((7000, 5000), [], [])
+    alarm = Findings([square(4000, 6000)], np.array([False]), np.array([False]), np.zeros(0, bool))
+    left, top, right, bottom = window_of_change(replace(page, before=alarm))
+    assert left <= 4000 <= right - 40
+    assert top <= 6000 <= bottom - 40
+
+
+def test_captions_stand_beside_what_they_name_in_its_colour(changed_image: Make) -> None:
+    page = changed_image((300, 300), [(30, 60), (150, 200)], [True, False])
+    named = replace(page, captions=["scratch", "pit"], after=replace(page.after, captions=["scratch 0.87"]))
+    plain, written = (draw_findings(each, each.after, (0, 0, 300, 300)) for each in (page, named))
+
+    def strip_above(jpeg: bytes, left: int, top: int) -> np.ndarray:
+        shown = cv2.imdecode(np.frombuffer(jpeg, np.uint8), 1)
+        scale = shown.shape[1] / 300
+        return shown[int((top - 12) * scale) : int((top - 3) * scale), int(left * scale) : int((left + 20) * scale)]
+
+    for left, top in ((30, 60), (150, 200)):
+        assert strip_above(plain, left, top).min() > 200
+        assert strip_above(written, left, top).min() < 150
+
+
+def test_images_are_sorted_by_labels_that_changed_and_then_by_wrong_boxes(changed_image: Make) -> None:
+    page = changed_image((300, 300), [(30, 30), (150, 150)], [True, False])
+    alarm = replace(page.before, outlines_px=[square(0, 0)], is_right=np.array([False]), is_ignored=np.array([False]))
+    assert amount_of_change(page.before, page.after) == (1, 0)
+    assert amount_of_change(page.before, alarm) == (0, 1)
+    assert amount_of_change(alarm, alarm) == (0, 0)

@@ -12,7 +12,8 @@ import pytest
 from pipelines.errors import DataError, UsageError
 from pipelines.records import TextPrediction
 from pipelines.runs import predict as module
-from pipelines.runs.predict import as_json, draw, image_files, predict
+from pipelines.runs.predict import image_files, predict
+from pipelines.runs.text.pictures import TextPresentation
 
 BOX = np.array([[10, 20], [60, 20], [60, 40], [10, 40]], np.float32)
 FOUND = TextPrediction((BOX,), np.array([0.87654321], np.float32))
@@ -39,22 +40,9 @@ def test_no_images_and_missing_paths_are_refused(tmp_path):
         image_files([tmp_path / "gone.png"])
 
 
-def test_the_outline_is_drawn_on_a_copy_where_the_box_is():
-    page = np.full((50, 80, 3), 255, np.uint8)
-    drawn = draw(page, FOUND)
-    assert (page == 255).all()
-    assert (drawn[20, 10:61] != 255).any(axis=-1).all() and (drawn[30, 30] == 255).all()
-
-
-def test_points_are_source_pixels_and_confidences_plain_numbers():
-    assert json.loads(json.dumps(as_json(FOUND))) == [
-        {"points": [[10.0, 20.0], [60.0, 20.0], [60.0, 40.0], [10.0, 40.0]], "confidence": 0.8765}
-    ]
-
-
 def test_images_of_one_name_from_two_folders_keep_a_drawing_each(tmp_path, monkeypatch, recorder):
     files = [write_picture(tmp_path / folder / "发票.png") for folder in ("一月", "二月")]
-    monkeypatch.setattr(module, "detector_of", lambda *_: lambda image: FOUND)
+    monkeypatch.setattr(module, "finder_of", lambda *_: (lambda image: FOUND, TextPresentation()))
     written = predict(tmp_path / "model", files, tmp_path / "out", recorder)
     entries = json.loads(written.read_text(encoding="utf-8"))
     assert [entry["image"] for entry in entries] == [str(file) for file in files]
@@ -64,7 +52,7 @@ def test_images_of_one_name_from_two_folders_keep_a_drawing_each(tmp_path, monke
 
 
 def test_a_folder_in_use_is_left_as_it_is(tmp_path, monkeypatch, recorder):
-    monkeypatch.setattr(module, "detector_of", lambda *_: pytest.fail("nothing may be computed for it"))
+    monkeypatch.setattr(module, "finder_of", lambda *_: pytest.fail("nothing may be computed for it"))
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match="left as it is"):
@@ -75,6 +63,12 @@ def test_a_folder_in_use_is_left_as_it_is(tmp_path, monkeypatch, recorder):
 def test_an_image_that_cannot_be_read_is_named(tmp_path, monkeypatch, recorder):
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"<html>404</html>")
-    monkeypatch.setattr(module, "detector_of", lambda *_: lambda image: FOUND)
+    monkeypatch.setattr(module, "finder_of", lambda *_: (lambda image: FOUND, TextPresentation()))
     with pytest.raises(DataError, match=r"broken\.png"):
         predict(tmp_path / "model", [broken], tmp_path / "out", recorder)
+
+
+@pytest.mark.parametrize("confidence", [-0.1, 1.5])
+def test_a_confidence_that_is_none_is_refused(confidence, tmp_path, recorder):
+    with pytest.raises(UsageError, match=rf"--confidence must lie between 0 and 1, but got {confidence:g}"):
+        predict(tmp_path / "model", [write_picture(tmp_path / "a.png")], tmp_path / "out", recorder, confidence)

@@ -1,6 +1,6 @@
 """From a run folder to its page: what is missing is told, what is half written is passed over.
 
-pytest tests/unit/report/test_run_folder.py
+Run: pytest tests/unit/runs/test_report.py
 """
 
 from __future__ import annotations
@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipelines.config import dump_config, load_config
 from pipelines.errors import UsageError
-from pipelines.records import TextAnnotation, TextPrediction, TextRegion
-from pipelines.runs.report import findings, report
+from pipelines.runs.report import report
 from pipelines.runs.reporter import Quiet
-from tests.unit.report.conftest import log_line, metrics, square
+from tests.unit.report.run_values import log_line
+from tests.unit.runs.text.text_metrics import metrics
 
 
 class Notes(Quiet):
@@ -75,25 +74,3 @@ def test_the_parity_of_a_model_exported_below_the_run_is_shown(run: Path) -> Non
 def test_a_folder_that_is_no_run_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no run folder: it has no metrics\.json"):
         report(tmp_path, Quiet())
-
-
-def test_boxes_are_judged_as_the_scorer_judges_them() -> None:
-    # Labels at x = 0 and 100; an ignore region at 200. Boxes: exact; half beside (IoU 1/3); on the ignore region.
-    labels = TextAnnotation(
-        (TextRegion(square(0, 0)), TextRegion(square(100, 0)), TextRegion(square(200, 0), is_ignored=True))
-    )
-    boxes = (square(0, 0), square(120, 0), square(205, 0))
-    found = findings(TextPrediction(boxes, np.ones(3, np.float32)), labels, iou=0.7)
-    assert found.is_right.tolist() == [True, False, False]
-    assert found.is_ignored.tolist() == [False, False, True]
-    assert found.is_found.tolist() == [True, False]
-    # Control: at a lower IoU the second box fits.
-    assert findings(TextPrediction(boxes, np.ones(3, np.float32)), labels, iou=0.3).is_found.tolist() == [True, True]
-
-
-def test_a_page_without_labels_or_boxes_is_judged_too() -> None:
-    nothing = TextPrediction((), np.zeros(0, np.float32))
-    found = findings(nothing, TextAnnotation(()))
-    assert found.counts() == "0 of 0 lines found, 0 boxes fit none"
-    false = findings(TextPrediction((square(0, 0),), np.ones(1, np.float32)), TextAnnotation(()))
-    assert false.counts() == "0 of 0 lines found, 1 box fits none"
