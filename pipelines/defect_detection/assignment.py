@@ -21,7 +21,7 @@ class Assignment:
 
     Attributes:
         is_positive: bool (n, a): the point answers for a defect.
-        is_labelled: bool (n, a, c): and for this class.
+        is_labelled: bool (n, a, c): and for this class; the others' loss is background's.
         scores: (n, a, c): the score it should give, 0 where it answers for nothing.
         boxes: (n, a, 4): the box it should give, in strides; meaningless where not positive.
         weights: (n, a): of its box losses, 0 where not positive.
@@ -50,8 +50,11 @@ def assign(head: Any, dense: Dense, targets: dict[str, np.ndarray]) -> Assignmen
     num_classes = dense.scores.shape[-1]
     dtype = dense.scores.dtype
     is_positive = labels < num_classes
-    is_labelled = paddle.nn.functional.one_hot(labels, num_classes + 1)[..., :-1].astype("bool")
     scores = scores.astype(dtype)
+    if type(head).__name__ == "PPYOLOEHead":
+        is_labelled = paddle.nn.functional.one_hot(labels, num_classes + 1)[..., :-1].astype("bool")
+    else:  # PicoDet's varifocal loss asks the score: a point whose box misses its defect altogether is background
+        is_labelled = scores > 0
     if type(head).__name__ == "PicoHead":
         weights = dense.scores.max(axis=-1) * is_positive.astype(dtype)
     else:

@@ -91,7 +91,7 @@ def build_network(network: str, class_names: tuple[str, ...]) -> Detector:
             config = workspace.load_config(str(file))
             config["num_classes"] = len(class_names)
             detector = workspace.create(config["architecture"])
-        except (KeyError, TypeError, ValueError, AssertionError) as fault:
+        except (KeyError, TypeError, ValueError, AssertionError, workspace.yaml.YAMLError) as fault:
             raise UsageError(f"{file}: ppdet can't build it: {type(fault).__name__}: {fault}") from fault
     return Detector(file.stem, detector, class_names)
 

@@ -18,7 +18,8 @@ class DefectTargets:
     """Draws targets.
 
     Attributes:
-        max_boxes: rows of the arrays, at least the most boxes that any image has.
+        max_boxes: at least the most boxes that any image has; rows of the arrays, which have one even if it is 0
+            (ppdet's assigner has another form of answer for none).
         num_classes: class ids must be below it.
     """
 
@@ -34,7 +35,7 @@ class DefectTargets:
             source: the file, for messages.
 
         Returns:
-            Targets `boxes` float32 (max_boxes, 4) in pixels, `class_ids` int64 and `kinds` int64 (max_boxes,).
+            Targets, m = max(max_boxes, 1): `boxes` float32 (m, 4) in pixels, `class_ids` and `kinds` int64 (m,).
 
         Raises:
             DataError: more boxes than `max_boxes`, or a class that the network does not have.
@@ -43,9 +44,11 @@ class DefectTargets:
         if num_boxes > self.max_boxes:
             raise DataError(f"{source}: {num_boxes} boxes, but at most {self.max_boxes} were announced")
         if num_boxes and not 0 <= annotation.class_ids.min() <= annotation.class_ids.max() < self.num_classes:
-            raise DataError(f"{source}: class ids must be below {self.num_classes}, but are {annotation.class_ids}")
-        boxes = np.zeros((self.max_boxes, 4), np.float32)
-        class_ids, kinds = np.zeros((2, self.max_boxes), np.int64)
+            ids = annotation.class_ids.tolist()
+            raise DataError(f"{source}: class ids must be 0 to {self.num_classes - 1}, but are {ids}")
+        num_rows = max(self.max_boxes, 1)
+        boxes = np.zeros((num_rows, 4), np.float32)
+        class_ids, kinds = np.zeros((2, num_rows), np.int64)
         boxes[:num_boxes] = annotation.boxes_xyxy_px
         class_ids[:num_boxes] = annotation.class_ids
         kinds[:num_boxes] = np.where(annotation.is_ignored, IGNORED, DEFECT)

@@ -28,6 +28,8 @@ _CLASS_TENSORS = {
 _ATTENTION_CONVOLUTION = re.compile(r"head\.conv_feat\.se\.\d+\.conv\.conv\.weight")
 # Constants, and scalars that the legacy head inherits but never uses: no file needs to hold them.
 _NOT_LEARNT = re.compile(r"head\.(p\d_feat\.scale_reg|distribution_project\.project|proj_conv\.weight)")
+# PicoHeadV2 registers these layers twice; one name a tensor, or the file's classes would come back by the other.
+_ALIAS = re.compile(r"head\.head_(cls|reg)_list\.(\d+)\.")
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,11 @@ def load_weights(
     tensors = read_tensors(resolve_source(source, sha256=sha256, cache=cache))
     named = _with_classes(_network_names(tensors, network), network, file_classes)
     expected = network.state_dict()
-    shapes = {name: tensor.shape for name, tensor in expected.items() if not _NOT_LEARNT.fullmatch(name)}
+    shapes = {
+        name: tensor.shape
+        for name, tensor in expected.items()
+        if not _NOT_LEARNT.fullmatch(name) and not _ALIAS.match(name)
+    }
     fitting, table = match_tensors(
         shapes, named.tensors, source, PARTS, lambda name: name.split(".", 1)[0], {}, named.notes + _folded(named)
     )
@@ -74,7 +80,8 @@ def load_weights(
 
 
 def _network_names(tensors: Tensors, network: Detector) -> _Named:
-    tensors = {name.replace("yolo_head.", "head.", 1): value for name, value in tensors.items()}
+    plain = {name.replace("yolo_head.", "head.", 1): value for name, value in tensors.items()}
+    tensors = {_ALIAS.sub(r"head.head_\1\2.", name): value for name, value in plain.items()}
     notes: tuple[str, ...] = ()
     if not any("." in name and name.startswith("backbone") for name in tensors):
         tensors, notes = _by_paddle_names(tensors, network)

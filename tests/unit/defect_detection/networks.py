@@ -12,7 +12,7 @@ from pipelines.defect_detection.setting import Setting
 from pipelines.defect_detection.targets import DEFECT, DefectTargets
 from pipelines.defect_detection.task import DefectDetection
 from pipelines.records import DefectAnnotation, MicroBatch, Sample
-from tests.factories import randomise_head
+from tests.factories import blotches, enliven
 
 NETWORKS = ("picodet_lcnet_x1_0", "picodet_lcnet_x1_0_legacy", "ppyoloe_plus_s")
 TASK_ALIGNED = ("picodet_lcnet_x1_0", "ppyoloe_plus_s")
@@ -26,8 +26,7 @@ def network_of(name: str) -> Detector:
     """A network in eval mode whose head answers differently everywhere; shared, so leave its weights alone."""
     paddle.seed(5)
     network = build_network(name, CLASSES)
-    randomise_head(network)
-    network.eval()
+    enliven(network)
     return network
 
 
@@ -43,13 +42,9 @@ def annotation_of(boxes: object, class_ids: object = None, is_ignored: object = 
     return DefectAnnotation(array, classes, ignored)
 
 
-def noise(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 256, (*SIZE_HW, 3), dtype=np.uint8)
-
-
 def sample_of(annotation: DefectAnnotation, seed: int = 0, max_boxes: int = MAX_BOXES) -> Sample:
-    """Noise of `SIZE_HW` with an annotation."""
-    return DefectTargets(max_boxes, len(CLASSES))(noise(seed), annotation, f"noise_{seed}.png")
+    """Blotches of `SIZE_HW` with an annotation."""
+    return DefectTargets(max_boxes, len(CLASSES))(blotches(seed, SIZE_HW), annotation, f"blotches_{seed}.png")
 
 
 def mixed_batch(max_boxes: int = MAX_BOXES) -> MicroBatch:
@@ -84,13 +79,13 @@ def upstream_loss(network: Detector, micro_batch: MicroBatch) -> dict[str, float
         if network.kind == "PPYOLOEHead":
             terms = head(features, meta)
             names = {"loss_cls": "class", "loss_iou": "iou", "loss_dfl": "dfl"}
-            values = [float(terms[name]) * head.loss_weight[factor] for name, factor in names.items()]
+            values = [terms[name].item() * head.loss_weight[factor] for name, factor in names.items()]
         else:
             if network.kind == "PicoHead":
                 meta["gt_bbox"] = [paddle.to_tensor(b[kept]) for b, kept in zip(boxes, is_defect, strict=True)]
                 meta["gt_class"] = [paddle.to_tensor(c[kept]) for c, kept in zip(class_ids, is_defect, strict=True)]
             terms = head.get_loss(head(features), meta)
-            values = [float(terms[name]) for name in ("loss_vfl", "loss_bbox", "loss_dfl")]
+            values = [terms[name].item() for name in ("loss_vfl", "loss_bbox", "loss_dfl")]
     finally:
         for layer in modes:
             layer.training = False
