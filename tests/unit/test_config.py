@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipelines.config import TextConfig, dump_config, load_config
+from pipelines.config import DefectConfig, TextConfig, dump_config, load_config
 from pipelines.errors import UsageError
 
 MINIMAL = """
@@ -19,6 +19,15 @@ data: {root: datasets/tiny}
 model: {network: PP-OCRv4_mobile, weights: a.pdparams}
 batching:
   crop_shapes: [[64, 96]]
+train:
+  updates: 3
+  learning_rate: {base: 0.001}
+"""
+
+DEFECT = """
+run: {name: tiny}
+data: {root: datasets/tiny, task: defect_detection}
+model: {network: picodet_lcnet_x1_0, weights: a.pdparams}
 train:
   updates: 3
   learning_rate: {base: 0.001}
@@ -46,9 +55,20 @@ def test_a_minimal_file_is_filled_with_the_documented_defaults(minimal):
     assert config.batching.crop_shapes == [(64, 96)]
 
 
-@pytest.mark.parametrize("name", ["smoke", "receipts_ppocrv4_mobile"])
-def test_every_configuration_that_is_shipped_is_sound(name, repository):
-    assert load_config(repository / "configs" / "text_detection" / f"{name}.yml").run.name
+SHIPPED = sorted((Path(__file__).parents[2] / "configs").glob("*/*.yml"))
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_every_configuration_that_is_shipped_is_sound(file):
+    config = load_config(file)
+    assert config.run.name
+    # the folder is that of the task, and its first lines show the command
+    assert config.data.task == file.parent.name
+    assert f"-c configs/{file.parent.name}/{file.name}" in file.read_text(encoding="utf-8").partition("\nrun:")[0]
+
+
+def test_both_tasks_ship_a_smoke_configuration():
+    assert {file.parent.name for file in SHIPPED if file.stem == "smoke"} == {"text_detection", "defect_detection"}
 
 
 def test_overrides_are_yaml_values_and_the_last_one_wins(minimal):
@@ -177,3 +197,61 @@ def test_a_checked_configuration_cannot_be_changed(minimal):
     config = load_config(minimal)
     with pytest.raises(ValueError, match="frozen"):
         config.train.updates = 9
+
+
+@pytest.fixture
+def defect(tmp_path: Path) -> Path:
+    path = tmp_path / "defect.yml"
+    path.write_text(DEFECT, encoding="utf-8")
+    return path
+
+
+def test_the_task_that_the_data_names_decides_which_settings_there_are(minimal, defect):
+    assert isinstance(load_config(minimal), TextConfig)
+    config = load_config(defect)
+    assert isinstance(config, DefectConfig)
+    assert (config.evaluate.view.tile, config.evaluate.objective, config.batching.ok_share) == (640, "ap_50", 0.8)
+
+
+def test_an_unknown_task_is_refused_with_the_known_ones(defect):
+    message = message_of(defect, "data.task=defect_detecton")
+    assert "data.task must be one of text_detection, defect_detection, but got 'defect_detecton'" in message
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "meant"),
+    [
+        ("evaluate.view.overlp=64", "evaluate.view.overlap"),
+        ("batching.okshare=0.5", "batching.ok_share"),
+        ("evaluate.wanted_miss=0.1", "evaluate.wanted_miss_rate"),
+        ("data.synthetic.ok_shares=0.5", "data.synthetic.ok_share"),
+    ],
+)
+def test_an_unknown_key_of_a_defect_run_is_refused_with_the_one_that_was_meant(mistyped, meant, defect):
+    assert f"{mistyped.partition('=')[0]}: unknown key; did you mean {meant}?" in message_of(defect, mistyped)
+
+
+@pytest.mark.parametrize("key", ["evaluate.setting.unclip_ratio=1.5", "batching.crop_shapes=[[64, 64]]", "targets={}"])
+def test_settings_of_text_are_unknown_to_a_defect_run(key, defect):
+    assert f"{key.partition('=')[0].split('.unclip')[0]}: unknown key" in message_of(defect, key)
+
+
+@pytest.mark.parametrize(
+    ("override", "reason"),
+    [
+        ("evaluate.view={tile: 256, overlap: 256}", "overlap 256 must be below tile 256: tiles would never move on"),
+        ("batching={crop: [128, 64], overlap: 64}", "overlap 64 must be below crop (128, 64)"),
+        ("batching.ok_share=1.0", "batching.ok_share"),
+        ("evaluate.objective=hmean", "evaluate.objective"),
+        ("evaluate.view.tile=250", "evaluate.view.tile"),
+    ],
+)
+def test_defect_settings_out_of_range_are_refused_by_name(override, reason, defect):
+    assert reason in message_of(defect, override)
+
+
+def test_a_defect_configuration_as_run_loads_as_the_same_configuration(defect, tmp_path):
+    config = load_config(defect, ["data.synthetic={train: 5, val: 5}", "model.weights_classes=[划痕, pit]"])
+    written = tmp_path / "as_run.yml"
+    written.write_text(dump_config(config), encoding="utf-8")
+    assert load_config(written) == config

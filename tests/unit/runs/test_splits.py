@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.config import InvoicesSection
-from pipelines.dataset import load_split
+from pipelines.config import FactorySection, InvoicesSection
+from pipelines.dataset import load_defect_split, load_split
 from pipelines.errors import DataError, UsageError
 from pipelines.runs.splits import have_drawn
 from pipelines.runs.text.wiring import TextWiring
@@ -50,3 +50,31 @@ def test_without_a_synthetic_section_nothing_is_drawn(tmp_path, make_config, rec
     with pytest.raises(DataError, match="no such label file"):
         TextWiring(config, recorder).records("train")
     assert not (tmp_path / "gone").exists()
+
+
+def asked_factory(**options: object) -> FactorySection:
+    small = {"train": 5, "val": 5, "seed": 3, "sizes": [(128, 128), (128, 160)], "ok_share": 0.4}
+    return FactorySection.model_validate({**small, **options})
+
+
+def test_factory_images_are_drawn_once_and_told(tmp_path, recorder):
+    root = tmp_path / "new"
+    have_drawn(root, asked_factory(), recorder)
+    have_drawn(root, asked_factory(), recorder)
+    assert sum(record.annotation.is_ok for record in load_defect_split(root, "train")) == 2
+    assert recorder.notes == [f"5 training and 5 validation factory images drawn into {root}"]
+
+
+@pytest.mark.parametrize(
+    "other", [{"seed": 4}, {"train": 6}, {"val": 6}, {"sizes": [(160, 160)]}, {"ok_share": 0.2}], ids=str
+)
+def test_factory_images_drawn_otherwise_are_refused(other, tmp_path, recorder):
+    have_drawn(tmp_path / "new", asked_factory(), recorder)
+    with pytest.raises(UsageError, match=f"other .*{next(iter(other))}"):
+        have_drawn(tmp_path / "new", asked_factory(**other), recorder)
+
+
+def test_invoices_are_no_factory_images(tmp_path, recorder):
+    have_drawn(tmp_path / "new", asked(train=5, val=5), recorder)
+    with pytest.raises(UsageError, match=r"another dataset than data\.synthetic asks for"):
+        have_drawn(tmp_path / "new", asked_factory(), recorder)

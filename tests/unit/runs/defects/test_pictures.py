@@ -63,7 +63,7 @@ def test_boxes_are_drawn_on_a_copy_in_lines_that_suit_the_image(size_hw):
     drawn = DefectPresentation(NAMES, 0.0).draw(image, scaled)
     assert drawn.shape == image.shape
     assert (image == 120).all()
-    left, top, right, bottom = np.round(scaled.boxes_xyxy_px[1]).astype(int)
+    left, _, right, bottom = np.round(scaled.boxes_xyxy_px[1]).astype(int)
     assert (drawn[bottom, left : right + 1] != 120).any(axis=-1).all()  # the lower edge, far from the sign
     share = (drawn != 120).any(axis=-1).mean()
     assert share < 0.3 or size_hw == (24, 30)  # a sign of readable letters fills a tiny image
@@ -95,7 +95,7 @@ def test_names_that_can_be_drawn_need_no_note(latin_only):
 
 
 def test_boxes_are_judged_as_the_scorer_judges_them():
-    # Labels: a scratch that the third box covers exactly, a pit that no box touches, an ignored scratch under the first.
+    # Labels: a scratch that the third box covers exactly, a pit without a box, an ignored scratch under the first.
     boxes = np.array([[60, 150, 90, 190], [0, 0, 9, 9], [10, 20, 50, 60]], np.float32)
     labels = DefectAnnotation(boxes, np.array([0, 1, 0]), np.array([False, False, True]))
     found = findings(FOUND, labels, 0.0, NAMES)
