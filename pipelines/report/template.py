@@ -20,7 +20,8 @@ TEMPLATE = """<!doctype html>
   table { border-collapse: collapse; }
   th, td { padding: .25rem .8rem .25rem 0; text-align: left; vertical-align: top; }
   th { font-weight: 600; border-bottom: 1px solid #bbb; }
-  caption, summary { text-align: left; font-weight: 600; padding: .8rem 0 .2rem; }
+  caption, summary { text-align: left; font-weight: 600; padding: .2rem 0; }
+  caption { padding-top: 1.2rem; }
   table.numbers td { font-variant-numeric: tabular-nums; }
   table.numbers tr.group td { border-top: 1px solid #ddd; }
   table.numbers td:first-child { white-space: nowrap; }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from pipelines.synthesis.fonts import find_fonts, has_glyphs
@@ -24,13 +24,14 @@ class Captions:
     note: str = ""
 
 
-def captions_of(class_names: Sequence[str]) -> Captions:
+@lru_cache
+def captions_of(class_names: tuple[str, ...]) -> Captions:
     """The first font of this machine that has all letters; with none, the names that can't be drawn are counted."""
     fonts = find_fonts()
     files = [family.regular for family in (fonts.latin[0], *fonts.chinese)]
     for file in files:
         if all(has_glyphs(file, name) for name in class_names):
-            return Captions(tuple(class_names), file)
+            return Captions(class_names, file)
     can_draw = {file: [has_glyphs(file, name) for name in class_names] for file in files}
     best = max(files, key=lambda file: sum(can_draw[file]))
     shown = [name if can_draw[best][i] else f"class {i + 1}" for i, name in enumerate(class_names)]

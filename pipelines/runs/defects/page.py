@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from pipelines.records import DefectPrediction, Record
 from pipelines.report import ChangedImage, Findings, RunResult, TaskContent
 from pipelines.runs.choice import spread_evenly
 from pipelines.runs.defects import page_tables
-from pipelines.runs.defects.captions import Captions, captions_of
+from pipelines.runs.defects.captions import captions_of
 from pipelines.runs.defects.pictures import changed_image, findings
 
 _OBJECTIVES = {"ap_50": "AP50", "map": "mAP"}
@@ -29,15 +28,12 @@ class DefectPage:
         self._config = config
         self.objective_name = _OBJECTIVES[config.evaluate.objective]
 
-    @cached_property
-    def _captions(self) -> Captions:
-        return captions_of(defect_classes(self._config.data.root))
-
     def objective(self, metrics: Mapping[str, Any]) -> float:
         return float(metrics[self._config.evaluate.objective] or 0.0)
 
     def content(self, result: RunResult) -> TaskContent:
         best = result.metrics["best"]
+        note = captions_of(tuple(best["per_class"])).note
         return TaskContent(
             remarks=page_tables.remarks(result),
             result=[
@@ -48,7 +44,7 @@ class DefectPage:
             ],
             panels=page_tables.panels(result),
             facts=page_tables.facts(result),
-            pictures_key="fits a label of its class at IoU .5",
+            pictures_key="fits a label of its class at IoU .5" + (f" ({note})" if note else ""),
             program="paddlex",
             data=page_tables.data_tables(self._config, list(best["per_class"])),
         )
@@ -62,7 +58,10 @@ class DefectPage:
         return spread_evenly(list(buckets.values()), most)
 
     def findings(self, record: Record, prediction: DefectPrediction, metrics: Mapping[str, Any]) -> Findings:
-        return findings(prediction, record.annotation, metrics["threshold"], self._captions.names)
+        return findings(
+            prediction, record.annotation, metrics["threshold"], captions_of(tuple(metrics["per_class"])).names
+        )
 
     def changed_image(self, record: Record, image: np.ndarray, before: Findings, after: Findings) -> ChangedImage:
-        return changed_image(record, image, before, after, self._captions)
+        captions = captions_of(defect_classes(self._config.data.root))
+        return changed_image(record, image, before, after, captions)

@@ -17,15 +17,13 @@ from pipelines.report.content import difference, mark_of, number
 from pipelines.runs.defects.parts import training_samples
 from pipelines.runs.reporter import Quiet
 
+_RATES = {"missed images": "image_miss_rate", "false alarms": "image_false_alarm_rate"}
 _HEADLINE = {
     "AP50": "ap_50",
     "mAP": "map",
     "mean F1": "mean_f1",
-    "missed images": "image_miss_rate",
-    "false alarms": "image_false_alarm_rate",
+    **_RATES,
 }
-_LOWER_IS_BETTER = {"missed images", "false alarms"}
-_RATES = {"defective images missed": "image_miss_rate", "OK images stopped": "image_false_alarm_rate"}
 _DEFINITIONS = (
     "AP50 is the average precision at IoU .5, mAP its mean over IoU .5 to .95, both over all thresholds and COCO's."
     " The rest is at the confidence threshold with the best F1, averaged over the classes, chosen on val itself."
@@ -57,7 +55,7 @@ def result_table(result: RunResult) -> Table:
     marks: dict[tuple[int, int], str] = {}
     for name, key in _HEADLINE.items():
         change = difference(best[key], baseline[key])
-        marks[len(rows), 3] = mark_of(change, lower_is_better=name in _LOWER_IS_BETTER)
+        marks[len(rows), 3] = mark_of(change, lower_is_better=name in _RATES)
         rows.append([name, number(baseline[key]), number(best[key]), number(change, "+.3f")])
     rows.append(["at confidence", number(baseline["threshold"]), number(best["threshold"]), ""])
     columns = ["", result.baseline_name, result.best_name, f"best − {result.baseline_name}"]
@@ -106,7 +104,7 @@ def threshold_table(metrics: Mapping[str, Any]) -> Table:
     chosen_by = {"mean_f1": "best mean F1", "given": "given", "default": "default: no box is right"}
     points = [
         (chosen_by[metrics["threshold_by"]], metrics),
-        (f"at most {wanted['wanted_miss_rate']:.1%} of defective images missed", wanted),
+        (f"at most {wanted['wanted_miss_rate']:.1%} missed images", wanted),
     ]
     rows = [
         [name, number(point["threshold"]), *(_percent(point[key]) for key in _RATES.values())] for name, point in points

@@ -144,7 +144,7 @@ def test_images_whose_labels_changed_come_first_then_those_with_other_false_alar
     unsure = prediction_of([((0, 0, 20, 20), 0, 0.3)])
     untouched = Detector({30: alarm, 40: unsure})
     wiring = Wiring(tmp_path, four_images, untouched, Detector({20: two}))
-    stage = {"setting": {}, "threshold": 0.5}
+    stage = {"setting": {}, "threshold": 0.5, "per_class": dict.fromkeys(CLASSES)}
     metrics = {"shipped": stage, "baseline": stage, "best": {**stage, "update": 8}}
     result = RunResult({}, metrics, "AP50", [], 0.001)
     first, second = changed_images(tmp_path, wiring, result, Quiet())
@@ -158,7 +158,7 @@ def test_images_whose_labels_changed_come_first_then_those_with_other_false_alar
 
 def test_two_models_that_find_the_same_leave_nothing_to_show(tmp_path, four_images):
     same = Detector({10: prediction_of([((0, 0, 20, 20), 0, 0.9)])})
-    stage = {"setting": {}, "threshold": 0.5}
+    stage = {"setting": {}, "threshold": 0.5, "per_class": dict.fromkeys(CLASSES)}
     result = RunResult({}, {"shipped": stage, "baseline": stage, "best": {**stage, "update": 8}}, "AP50", [], 0.001)
     assert changed_images(tmp_path, Wiring(tmp_path, four_images, same, same), result, Quiet()) == []
 

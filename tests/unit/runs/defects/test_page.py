@@ -12,7 +12,9 @@ import pytest
 
 from pipelines.records import Record
 from pipelines.report import RunResult, write_report
+from pipelines.runs.defects import page as page_module
 from pipelines.runs.defects import page_tables
+from pipelines.runs.defects.captions import Captions
 from pipelines.runs.defects.page import DefectPage
 from pipelines.synthesis.factory_dataset import write_factory_images
 from tests.unit.report.run_values import log_line
@@ -76,7 +78,7 @@ def test_the_threshold_of_the_wanted_miss_rate_stands_beside_the_chosen_one(resu
     chosen, wanted = table.rows
     assert list(chosen) == ["best mean F1", "0.600", "0.0%", "0.0%"]
     # at most .1 x 2 = 0 images may be missed: the lower of the two images' highest confidences, .8 and .9
-    assert list(wanted) == ["at most 10.0% of defective images missed", "0.800", "0.0%", "0.0%"]
+    assert list(wanted) == ["at most 10.0% missed images", "0.800", "0.0%", "0.0%"]
     assert table.note == ""
 
 
@@ -142,3 +144,10 @@ def test_the_whole_page_is_written_and_says_what_it_must(result, tmp_path: Path)
     for wanted in ("missed images", "Confusion", "What a threshold costs", "Not exported yet", "paddlex", "tile"):
         assert wanted in said, wanted
     assert "hmean" not in said
+
+
+def test_class_names_that_can_not_be_drawn_are_explained_beside_the_pictures(result, monkeypatch):
+    monkeypatch.setattr(
+        page_module, "captions_of", lambda names: Captions(("class 1", "pit"), Path("a.ttf"), "so it is")
+    )
+    assert DefectPage(config_of()).content(result).pictures_key == "fits a label of its class at IoU .5 (so it is)"

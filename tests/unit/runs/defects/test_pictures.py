@@ -6,6 +6,7 @@ Run: pytest tests/unit/runs/defects/test_pictures.py
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -26,9 +27,12 @@ FOUND = DefectPrediction(
 
 
 @pytest.fixture
-def latin_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def latin_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine without a Chinese font."""
     monkeypatch.setattr(captions_module, "find_fonts", lambda: Fonts(find_fonts().latin))
+    captions_of.cache_clear()
+    yield
+    captions_of.cache_clear()
 
 
 def test_what_is_less_confident_than_the_threshold_is_not_shown():
