@@ -9,7 +9,7 @@ import paddle
 
 from pipelines.defect_detection.assignment import assign
 from pipelines.defect_detection.network import Detector
-from pipelines.defect_detection.setting import Setting, in_view
+from pipelines.defect_detection.setting import Setting
 from pipelines.defect_detection.statistics import (
     LossWeights,
     legacy_loss,
@@ -55,11 +55,6 @@ class DefectDetection:
 
     def predict(self, images: Sequence[np.ndarray]) -> list[DefectPrediction]:
         return [self.setting.detect(self.network, image) for image in images]
-
-    def predict_tiles(self, tiles: Sequence[np.ndarray]) -> list[DefectPrediction]:
-        """The same for single views as the network sees them, neither scaled nor cut, in their pixels."""
-        find = self.setting.finder(self.network)
-        return [in_view(find, tile) for tile in tiles]
 
 
 def loss_weights(network: Detector) -> LossWeights:

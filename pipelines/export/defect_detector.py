@@ -25,6 +25,7 @@ from pipelines.export.model_folder import (
 )
 
 _LINEAR, _AREA = 1, 3  # OpenCV's numbers
+_GREY = PADDING_GREY / 255
 _DEFAULT_THRESHOLD = 0.5
 
 
@@ -36,7 +37,7 @@ def export_defect_detector(
     class_names: Sequence[str],
     meta: Mapping[str, Any] | None = None,
     model_name: str | None = None,
-    threshold: float = _DEFAULT_THRESHOLD,
+    threshold: float | None = None,
 ) -> Path:
     """Write a model folder; it appears whole or not at all, and never replaces a folder made by others.
 
@@ -47,7 +48,7 @@ def export_defect_detector(
         class_names: in the order of class ids.
         meta: where the model comes from (source weights, run, metrics), for the reader.
         model_name: paddlex's name of an object detector; default: the nearest relative of the network.
-        threshold: confidence from which paddlex shows a finding, unless it is told another.
+        threshold: confidence from which paddlex shows a finding, unless it is told another; None: 0.5.
 
     Returns:
         `out`.
@@ -80,18 +81,21 @@ def paddlex_name(network: Detector) -> str:
     return f"PP-YOLOE_plus-{size if size in ('S', 'M', 'L', 'X') else 'S'}"
 
 
-def inference_description(network: Detector, model_name: str, setting: Setting, threshold: float) -> dict[str, Any]:
+def inference_description(
+    network: Detector, model_name: str, setting: Setting, threshold: float | None
+) -> dict[str, Any]:
     """The content of `inference.yml`, laid out as in the official object detectors of paddlex 3.
 
-    An image is scaled to the network's longest side, then filled up with grey. The official models stretch it to a
-    square instead, which no evaluation here ever does.
+    An image is scaled to the network's longest side and filled up with grey to multiples of 32, as evaluation does it
+    (the official models stretch it to a square). paddlex fills up with zeros after normalisation, so here that is
+    the distance from grey; the network's own normalisation is in the graph.
     """
     side_px = setting.side_px
-    square_px = side_px + -side_px % STRIDE_PX
     shrinks = setting.scale.longest_side_px is not None or setting.scale.scale < 1
     return {
         "mode": "paddle",
-        "draw_threshold": threshold,
+        # paddlex takes no whole number for a threshold
+        "draw_threshold": _DEFAULT_THRESHOLD if threshold is None else float(threshold),
         "metric": "COCO",
         "use_dynamic_shape": True,
         "Global": {"model_name": model_name},
@@ -103,15 +107,15 @@ def inference_description(network: Detector, model_name: str, setting: Setting, 
                 "keep_ratio": True,
                 "interp": _AREA if shrinks else _LINEAR,
             },
-            {"type": "Pad", "size": [square_px, square_px], "fill_value": [float(PADDING_GREY)] * 3},
             {
                 "type": "NormalizeImage",
-                "mean": list(network.mean_rgb),
-                "std": list(network.std_rgb),
+                "mean": [_GREY] * 3,
+                "std": [1.0] * 3,
                 "norm_type": "mean_std",
                 "is_scale": True,
             },
             {"type": "Permute"},
+            {"type": "PadStride", "stride": STRIDE_PX},
         ],
         "label_list": list(network.class_names),
     }
@@ -168,12 +172,13 @@ class _ExportedDetector(paddle.nn.Layer):
         super().__init__()
         self.network = _fused_copy(network)
         self.setting = setting
+        self._normalisation = (network.mean_rgb, network.std_rgb)
 
     def forward(self, image: paddle.Tensor, scale_factor: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:
         """What `Setting.suppressed` keeps, in pixels of the image before it was scaled.
 
         Args:
-            image: float32 RGB (n, 3, height, width), normalised, sides multiples of 32.
+            image: float32 RGB (n, 3, height, width), on a scale of 0 to 1 less grey, sides multiples of 32.
             scale_factor: float32 (n, 2), network pixels per image pixel along y and x.
         """
         return self._found(image, scale_factor)
@@ -181,7 +186,8 @@ class _ExportedDetector(paddle.nn.Layer):
     # Run as it is, not rewritten: rewriting ppdet's sources takes half a minute, and puts conditions into the graph.
     @paddle.jit.not_to_static
     def _found(self, image: paddle.Tensor, scale_factor: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:
-        dense = self.network.dense(image)
+        mean, std = (paddle.to_tensor(values).reshape([3, 1, 1]) for values in self._normalisation)
+        dense = self.network.dense((image + _GREY - mean) / std)
         factors_xyxy = scale_factor.flip(-1).tile([1, 2]).unsqueeze(1)
         return self.setting.suppressed(dense.boxes_px / factors_xyxy, dense.scores)
 

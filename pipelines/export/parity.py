@@ -56,6 +56,8 @@ class ParityReport:
 
     def render(self) -> str:
         """One line for people."""
+        if not self.num_ours and not self.num_theirs:
+            return f"{self.program}: neither the network nor the exported model found a box, so nothing was compared"
         verdict = "agrees" if self.ok else "DIFFERS"
         return (
             f"{self.program} {verdict}: {self.num_equal} boxes with IoU >= {MIN_IOU} of {self.num_ours} ours and "

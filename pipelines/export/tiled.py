@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,7 @@ def _predictor(folder: Path, device: str) -> Any:
     if kind == "gpu":
         config.enable_use_gpu(_GPU_MEMORY_MB, int(number or 0))
     else:
+        config.set_cpu_math_library_num_threads(os.cpu_count() or 1)
         config.set_mkldnn_cache_capacity(_NUM_CACHED_SHAPES)
     try:
         return paddle.inference.create_predictor(config)
@@ -75,7 +77,7 @@ def _predictor(folder: Path, device: str) -> Any:
 
 
 def _normalisation(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of R, G, B on a scale of 0 to 1, float32 (3,), as the folder asks for them."""
+    """What to take from R, G, B on a scale of 0 to 1, and by what to divide it then; float32 (3,) each."""
     steps = {step.get("type"): step for step in read_description(folder).get("Preprocess", ())}
     try:
         step = steps["NormalizeImage"]

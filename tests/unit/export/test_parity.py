@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.export.parity import compare_predictions, equal_pairs
-from pipelines.records import TextPrediction
+from pipelines.export.parity import compare_defect_predictions, compare_predictions, equal_defects, equal_pairs
+from pipelines.records import DefectPrediction, TextPrediction
 
 
 def _boxes(*corners: tuple[float, float, float, float], confidence: float = 0.9) -> TextPrediction:
@@ -65,3 +65,46 @@ def test_a_shift_of_all_boxes_by_one_pixel_is_seen() -> None:
 def test_another_number_of_images_is_refused() -> None:
     with pytest.raises(ValueError, match="as many predictions of both, but got 1 and 0"):
         compare_predictions([_boxes()], [])
+
+
+def _defects(*boxes: tuple[float, float, float, float], class_id: int = 0, confidence: float = 0.9) -> DefectPrediction:
+    return DefectPrediction(
+        np.array(boxes, np.float32).reshape(-1, 4),
+        np.full(len(boxes), class_id, np.int64),
+        np.full(len(boxes), confidence, np.float32),
+    )
+
+
+def test_defects_are_equal_from_an_iou_of_99_percent_and_in_one_class_only() -> None:
+    # 100 x 100 against 100 x 99.5: IoU 0.995; against 100 x 98.5: 0.985.
+    box = _defects((0, 0, 100, 100))
+    assert equal_defects(box, _defects((0, 0, 100, 99.5))) == [(0, 0)]
+    assert equal_defects(box, _defects((0, 0, 100, 98.5))) == []
+    assert equal_defects(box, _defects((0, 0, 100, 100), class_id=1)) == []
+    assert equal_defects(box, _defects()) == []
+
+
+def test_each_defect_has_one_partner_in_any_order() -> None:
+    both = _defects((0, 0, 50, 50), (200, 0, 250, 50))
+    assert equal_defects(both, _defects((200, 0, 250, 50), (0, 0, 50, 50))) == [(0, 1), (1, 0)]
+    twice = _defects((0, 0, 50, 50), (0, 0, 50, 50))
+    assert equal_defects(twice, _defects((0, 0, 50, 50))) == [(0, 0)]
+    assert equal_defects(twice, twice) == [(0, 0), (1, 1)]
+
+
+def test_the_report_on_defects_names_its_program() -> None:
+    three = _defects((0, 0, 10, 10), (20, 0, 30, 10), (40, 0, 50, 10), confidence=0.9)
+    report = compare_defect_predictions([three], [_defects((0, 0, 10, 10), confidence=0.7)])
+    assert (report.num_ours, report.num_theirs, report.num_equal) == (3, 1, 1)
+    assert report.max_confidence_difference == pytest.approx(0.2)
+    assert report.render().startswith("paddlex DIFFERS: 1 boxes with IoU >= 0.99 of 3 ours and 1 theirs (33.3%")
+    assert report.to_json()["program"] == "paddlex"
+    assert compare_defect_predictions([three], [three], program="the graph").render().startswith("the graph agrees: 3")
+
+
+def test_a_comparison_without_any_box_says_that_it_compared_nothing() -> None:
+    report = compare_defect_predictions([_defects()], [_defects()])
+    assert report.ok
+    assert report.render() == (
+        "paddlex: neither the network nor the exported model found a box, so nothing was compared"
+    )
