@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipelines.config import Config, load_config
+from pipelines.config import TextConfig, load_config
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SMOKE = REPOSITORY / "configs" / "text_detection" / "smoke.yml"
@@ -26,11 +26,29 @@ TINY = (
 )
 """Overrides that shrink the smoke configuration."""
 
+DEFECT_SMOKE = REPOSITORY / "configs" / "defect_detection" / "smoke.yml"
 
-def tiny_config(folder: Path, name: str, *overrides: str) -> Config:
+DEFECT_TINY = (
+    "data.synthetic={train: 12, val: 8, seed: 7, sizes: [[128, 128], [128, 160]], ok_share: 0.5}",
+    "batching.crop=[128, 128]",
+    "batching.overlap=32",
+    "batching.ok_share=0.5",
+    "batching.workers=0",
+    "train.effective_batch=8",
+    "train.micro_batch=2",
+    "train.updates=3",
+    "evaluate.every_updates=3",
+    "evaluate.view={tile: 128, overlap: 32, confidence_floor: 0.0}",
+)
+"""Overrides that shrink the defect smoke configuration; images of 160 px take two tiles."""
+
+
+def tiny_config(folder: Path, name: str, *overrides: str) -> TextConfig:
     """The shrunken smoke configuration with its dataset and its runs in `folder`."""
     places = (f"data.root={folder / 'pages'}", f"run.root={folder / 'runs'}", f"run.name={name}")
-    return load_config(SMOKE, [*TINY, *places, *overrides])
+    config = load_config(SMOKE, [*TINY, *places, *overrides])
+    assert isinstance(config, TextConfig)
+    return config
 
 
 def as_options(overrides: tuple[str, ...]) -> list[str]:
