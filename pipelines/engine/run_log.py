@@ -23,12 +23,15 @@ class RunLog:
         self._scalars = LogWriter(logdir=str(run_folder / "visualdl"))
         self._file = (run_folder / "log.jsonl").open("a", encoding="utf-8")
 
-    def write(self, report: UpdateReport, *, epoch: int, data_seconds: float) -> dict[str, Any]:
-        """Record one update; returns the line as a dict."""
+    def write(
+        self, report: UpdateReport, *, epoch: int, data_seconds: float, counts: Mapping[str, int] | None = None
+    ) -> dict[str, Any]:
+        """Record one update with what its samples showed (`counts`); returns the line as a dict."""
         line: dict[str, Any] = {
             "update": report.update,
             "epoch": epoch,
             "samples": report.samples,
+            **(counts or {}),
             "micro_batches": report.micro_batches,
             "shapes": [list(shape) for shape in report.shapes],
             **{name: _number(round(value, 6)) for name, value in report.parts.items()},

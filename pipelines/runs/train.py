@@ -143,7 +143,8 @@ class _Run:
         )
 
     def _record(self, step: Step[Window], log: RunLog, bar: ProgressBar) -> None:
-        line = log.write(step.report, epoch=step.window.epoch, data_seconds=step.data_seconds)
+        counts = self._wiring.counts(step.window.micro_batches)
+        line = log.write(step.report, epoch=step.window.epoch, data_seconds=step.data_seconds, counts=counts)
         speed = step.report.samples / (step.report.seconds + step.data_seconds)
         peak_gib = line["peak_bytes"] / 2**30
         text = f"loss {line['loss']:.3f}  lr {line['lr']:.2e}  {speed:.2f} images/s  peak {peak_gib:.2f} GiB"

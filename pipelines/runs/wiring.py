@@ -132,6 +132,10 @@ class Wiring(Protocol):
         """Windows of training samples as `setting` wants them."""
         ...
 
+    def counts(self, window: Sequence[MicroBatch]) -> dict[str, int]:
+        """What a window's samples show, for the run's log."""
+        ...
+
     def image_groups(self, window: Sequence[MicroBatch]) -> dict[str, np.ndarray]:
         """How much each image of a window, in order, holds of what `verify` should tell apart."""
         ...

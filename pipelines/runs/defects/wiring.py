@@ -76,8 +76,12 @@ class DefectWiring:
         self._reporter.note(f"the first window: {first.describe(self.classes)}")
         return loader
 
+    def counts(self, window: Sequence[MicroBatch]) -> dict[str, int]:
+        num_defects = np.concatenate(_num_defects(window))
+        return {"ok_samples": int((num_defects == 0).sum()), "defects": int(num_defects.sum())}
+
     def image_groups(self, window: Sequence[MicroBatch]) -> dict[str, np.ndarray]:
-        num_defects = [(micro_batch.targets["kinds"] == DEFECT).sum(axis=1) for micro_batch in window]
+        num_defects = _num_defects(window)
         is_clean = [np.full(len(counts), not counts.any()) for counts in num_defects]
         return {
             "defects": np.concatenate(num_defects),
@@ -157,3 +161,8 @@ class DefectWiring:
         data = self.config.data
         if data.synthetic is not None:
             have_drawn(data.root, data.synthetic, self._reporter)
+
+
+def _num_defects(window: Sequence[MicroBatch]) -> list[np.ndarray]:
+    """Defects of every image, an array a micro-batch."""
+    return [(micro_batch.targets["kinds"] == DEFECT).sum(axis=1) for micro_batch in window]

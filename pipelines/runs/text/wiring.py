@@ -75,6 +75,9 @@ class TextWiring:
     def window_loader(self, samples: Samples, setting: PostProcessSection) -> WindowLoader:
         return window_loader(self.config, samples.records, setting)
 
+    def counts(self, window: Sequence[MicroBatch]) -> dict[str, int]:
+        return {}
+
     def image_groups(self, window: Sequence[MicroBatch]) -> dict[str, np.ndarray]:
         return {}
 
