@@ -41,7 +41,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_a_line_has_the_documented_keys_and_the_reports_numbers(tmp_path: Path) -> None:
-    log = RunLog(tmp_path)
+    log, held = RunLog(tmp_path), paddle.ones([8])
     returned = log.write(REPORT, epoch=1, data_seconds=0.125)
     log.close()
     (line,) = lines(tmp_path)
@@ -49,7 +49,15 @@ def test_a_line_has_the_documented_keys_and_the_reports_numbers(tmp_path: Path) 
     assert line["shapes"] == [[2, 64, 96], [3, 32, 32]]
     assert (line["update"], line["epoch"], line["samples"], line["micro_batches"]) == (3, 1, 5, 2)
     assert (line["loss"], line["lr"], line["grad_norm"], line["data_seconds"]) == (1.25, 1e-3, 2.5, 0.125)
-    assert line["skipped"] is False and line["peak_bytes"] > 0
+    assert line["skipped"] is False and line["peak_bytes"] >= held.numpy().nbytes
+
+
+def test_what_the_samples_showed_stands_in_the_line(tmp_path: Path) -> None:
+    log = RunLog(tmp_path)
+    log.write(REPORT, epoch=0, data_seconds=0.0, counts={"ok_samples": 25, "defects": 9})
+    log.close()
+    (line,) = lines(tmp_path)
+    assert (line["ok_samples"], line["defects"]) == (25, 9)
 
 
 def test_a_skipped_update_is_still_json(tmp_path: Path) -> None:
