@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from pipelines.dataset import read_image
-from tests.end_to_end.tiny_run import DEFECT_SMOKE, DEFECT_TINY, as_options, wholebatch
+from tests.end_to_end.tiny_run import DEFECT_SMOKE, DEFECT_TINY, Journey, as_options, content, wholebatch
 
 pytestmark = pytest.mark.slow
 
@@ -21,16 +20,6 @@ METRICS = {
     "ap_50", "map", "threshold", "mean_f1", "per_class", "confusion", "image_miss_rate", "image_false_alarm_rate",
     "image_curve", "at_wanted_miss_rate", "num_images", "num_ok_images", "num_objects",
 }  # fmt: skip
-
-
-class Journey(NamedTuple):
-    """Where everything lies, and what the commands printed."""
-
-    folder: Path
-    parts: Path
-    run: Path
-    model: Path
-    printed: dict[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +42,6 @@ def journey(workplace: Path) -> Journey:
     }
     printed = {name: wholebatch(workplace, *command) for name, command in commands.items()}
     return Journey(workplace, workplace / parts, workplace / run, workplace / model, printed)
-
-
-def content(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def test_the_drawn_dataset_passes_its_check_and_its_ok_images_are_counted(journey):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import cv2
 import numpy as np
@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from pipelines.dataset import load_split, read_image
-from tests.end_to_end.tiny_run import SMOKE, TINY, as_options, wholebatch
+from tests.end_to_end.tiny_run import SMOKE, TINY, Journey, as_options, content, wholebatch
 
 pytestmark = pytest.mark.slow
 
@@ -25,16 +25,6 @@ LOG_KEYS = {
     "update", "epoch", "samples", "micro_batches", "shapes", "loss", "loss_shrink", "loss_threshold", "loss_binary",
     "lr", "grad_norm", "loss_scale", "skipped", "seconds", "data_seconds", "peak_bytes",
 }  # fmt: skip
-
-
-class Journey(NamedTuple):
-    """Where everything lies, and what the commands printed."""
-
-    folder: Path
-    pages: Path
-    run: Path
-    model: Path
-    printed: dict[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +41,6 @@ def journey(workplace: Path) -> Journey:
     }
     printed = {name: wholebatch(workplace, *command) for name, command in commands.items()}
     return Journey(workplace, workplace / pages, workplace / run, workplace / model, printed)
-
-
-def content(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def test_nothing_scrolls_and_nothing_is_coloured_when_output_is_piped(journey):
@@ -129,8 +115,8 @@ def test_the_exported_model_finds_the_same_boxes_in_paddleocr(journey):
 def test_predict_takes_chinese_and_spaced_paths_and_draws_what_it_found(journey):
     odd = journey.folder / "扫描 件"
     odd.mkdir()
-    record = next(record for record in load_split(journey.pages, "val") if record.annotation.regions)
-    shutil.copy(journey.pages / record.path, odd / "发票 1.jpg")
+    record = next(record for record in load_split(journey.data, "val") if record.annotation.regions)
+    shutil.copy(journey.data / record.path, odd / "发票 1.jpg")
     (odd / "notes.txt").write_text("not an image")
     out = journey.folder / "结果 out"
     wholebatch(journey.folder, "predict", journey.model, odd, "--out", out)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pipelines.config import TextConfig, load_config
 
@@ -41,6 +43,21 @@ DEFECT_TINY = (
     "evaluate.view={tile: 128, overlap: 32, confidence_floor: 0.0}",
 )
 """Overrides that shrink the defect smoke configuration; images of 160 px take two tiles."""
+
+
+class Journey(NamedTuple):
+    """Where everything of a user's way lies, and what the commands printed, by name."""
+
+    folder: Path
+    data: Path
+    run: Path
+    model: Path
+    printed: dict[str, str]
+
+
+def content(path: Path) -> Any:
+    """Of a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def tiny_config(folder: Path, name: str, *overrides: str) -> TextConfig:

@@ -6,12 +6,10 @@ Run: pytest tests/unit/runs/test_report.py
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
 import numpy as np
-import paddle
 import pytest
 
 from pipelines.config import dump_config, load_config
@@ -33,6 +31,7 @@ from tests.unit.runs.defects.defect_runs import (
     config_of,
     prediction_of,
 )
+from tests.unit.runs.stand_ins import Detector
 from tests.unit.runs.text.text_metrics import metrics
 
 
@@ -94,15 +93,9 @@ def test_a_folder_that_is_no_run_is_a_usage_error(tmp_path: Path) -> None:
         report(tmp_path, Quiet())
 
 
-class Detector:
-    """Stands in for a task: its findings follow from its weights and from the grey of the image."""
-
-    def __init__(self, found_by_grey: dict[int, DefectPrediction]):
-        self.network = paddle.nn.Identity()
-        self._found_by_grey = found_by_grey
-
-    def predict(self, images: Sequence[np.ndarray]) -> list[DefectPrediction]:
-        return [self._found_by_grey.get(int(image[0, 0, 0]), prediction_of([])) for image in images]
+def by_grey(found: dict[int, DefectPrediction]) -> Detector:
+    """Its findings follow from the grey of an image; in any other it finds nothing."""
+    return Detector(lambda image: found.get(int(image[0, 0, 0]), prediction_of([])))
 
 
 class Wiring:
@@ -142,8 +135,8 @@ def test_images_whose_labels_changed_come_first_then_those_with_other_false_alar
     two = prediction_of([(box, class_id, 0.9) for box, class_id in LABELS[1]])
     alarm = prediction_of([((0, 0, 20, 20), 0, 0.9)])
     unsure = prediction_of([((0, 0, 20, 20), 0, 0.3)])
-    untouched = Detector({30: alarm, 40: unsure})
-    wiring = Wiring(tmp_path, four_images, untouched, Detector({20: two}))
+    untouched = by_grey({30: alarm, 40: unsure})
+    wiring = Wiring(tmp_path, four_images, untouched, by_grey({20: two}))
     stage = {"setting": {}, "threshold": 0.5, "per_class": dict.fromkeys(CLASSES)}
     metrics = {"shipped": stage, "baseline": stage, "best": {**stage, "update": 8}}
     result = RunResult({}, metrics, "AP50", [], 0.001)
@@ -157,7 +150,7 @@ def test_images_whose_labels_changed_come_first_then_those_with_other_false_alar
 
 
 def test_two_models_that_find_the_same_leave_nothing_to_show(tmp_path, four_images):
-    same = Detector({10: prediction_of([((0, 0, 20, 20), 0, 0.9)])})
+    same = by_grey({10: prediction_of([((0, 0, 20, 20), 0, 0.9)])})
     stage = {"setting": {}, "threshold": 0.5, "per_class": dict.fromkeys(CLASSES)}
     result = RunResult({}, {"shipped": stage, "baseline": stage, "best": {**stage, "update": 8}}, "AP50", [], 0.001)
     assert changed_images(tmp_path, Wiring(tmp_path, four_images, same, same), result, Quiet()) == []

@@ -5,18 +5,16 @@ Run: pytest tests/unit/runs/defects/test_evaluation.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import cv2
 import numpy as np
-import paddle
 import pytest
 
-from pipelines.records import DefectPrediction, Record
+from pipelines.records import Record
 from pipelines.runs.defects import judge as judge_module
 from pipelines.runs.defects.evaluation import evaluate_records, translated
 from pipelines.runs.defects.judge import DefectJudge
@@ -30,18 +28,7 @@ from tests.unit.runs.defects.defect_runs import (
     config_of,
     prediction_of,
 )
-
-
-class Detector:
-    """Stands in for a task: finds what it is told, image by image, under class names of its own."""
-
-    def __init__(self, class_names: Sequence[str], found: Sequence[DefectPrediction]):
-        self.network = paddle.nn.Identity()
-        self.network.class_names = tuple(class_names)
-        self._found = iter(found)
-
-    def predict(self, images: Sequence[np.ndarray]) -> list[DefectPrediction]:
-        return [next(self._found) for _ in images]
+from tests.unit.runs.stand_ins import Detector, Weights
 
 
 @pytest.fixture
@@ -55,7 +42,8 @@ def records(tmp_path: Path) -> list[Record]:
 def perfect(class_names: Sequence[str]) -> Detector:
     """Finds every defect, called by its name."""
     positions = [class_names.index(name) for name in CLASSES]
-    return Detector(class_names, [prediction_of([(box, positions[i], 0.9) for box, i in labels]) for labels in LABELS])
+    found = iter([prediction_of([(box, positions[i], 0.9) for box, i in labels]) for labels in LABELS])
+    return Detector(lambda _: next(found), class_names)
 
 
 @pytest.mark.parametrize("class_names", [["scratch", "pit"], ["pit", "scratch"], ["stain", "pit", "dent", "scratch"]])
@@ -67,8 +55,8 @@ def test_classes_are_scored_by_name_whatever_their_number(class_names, records, 
 
 def test_a_class_that_the_dataset_does_not_have_is_left_out_and_said(records, tmp_path, recorder):
     box = (40, 40, 60, 60)
-    found = [prediction_of([(box, 1, 0.9)]) for _ in LABELS]
-    metrics = evaluate_records(Detector(["pit", "stain", "scratch"], found), tmp_path, records, CLASSES, 0.1, recorder)
+    detector = Detector(lambda _: prediction_of([(box, 1, 0.9)]), ["pit", "stain", "scratch"])
+    metrics = evaluate_records(detector, tmp_path, records, CLASSES, 0.1, recorder)
     assert metrics["num_predictions"] == 0
     assert recorder.warnings == ["the model also finds stain, which the dataset does not have: not scored"]
 
@@ -84,19 +72,6 @@ def test_translating_keeps_boxes_and_confidences_together():
     assert other.class_ids.tolist() == [1, 0]
     assert other.boxes_xyxy_px[:, 0].tolist() == [0, 2]
     assert other.confidences.tolist() == pytest.approx([0.9, 0.7])
-
-
-class Weights:
-    """Stands in for `Blend`: remembers which share is applied."""
-
-    def __init__(self) -> None:
-        self.share = 1.0
-
-    @contextmanager
-    def applied(self, share: float) -> Iterator[None]:
-        self.share, before = share, self.share
-        yield
-        self.share = before
 
 
 @pytest.mark.parametrize(("objective", "preferred"), [("ap_50", 0.5), ("map", 1.0)])

@@ -5,8 +5,6 @@ Run: pytest tests/unit/runs/text/test_judge.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,21 +14,9 @@ from pipelines.config import PostProcessSection, TuneSection
 from pipelines.evaluation.tuning import Trial, TuneResult
 from pipelines.runs.text import judge as module
 from pipelines.runs.text.judge import TextJudge as Judge
+from tests.unit.runs.stand_ins import Weights
 
 SHIPPED = PostProcessSection()
-
-
-class Weights:
-    """Stands in for `Blend` and network at once: remembers which share is applied."""
-
-    def __init__(self) -> None:
-        self.share = 1.0
-
-    @contextmanager
-    def applied(self, share: float) -> Iterator[None]:
-        self.share, before = share, self.share
-        yield
-        self.share = before
 
 
 class Scores:
