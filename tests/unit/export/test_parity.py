@@ -5,11 +5,15 @@ pytest tests/unit/export/test_parity.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from pipelines.export.parity import compare_defect_predictions, compare_predictions, equal_defects, equal_pairs
 from pipelines.records import DefectPrediction, TextPrediction
+
+LEFT, RIGHT = (0, 0, 50, 50), (200, 0, 250, 50)
 
 
 def _boxes(*corners: tuple[float, float, float, float], confidence: float = 0.9) -> TextPrediction:
@@ -25,14 +29,6 @@ def test_boxes_count_as_equal_from_an_iou_of_99_percent() -> None:
     box = _boxes((0, 0, 1000, 50))
     assert equal_pairs(box, _boxes((0, 0, 999, 50))) == [(0, 0)]
     assert equal_pairs(box, _boxes((0, 0, 989, 50))) == []
-
-
-def test_order_does_not_matter_and_each_box_has_one_partner() -> None:
-    first = _boxes((0, 0, 10, 10), (50, 50, 90, 60))
-    assert equal_pairs(first, _boxes((50, 50, 90, 60), (0, 0, 10, 10))) == [(0, 1), (1, 0)]
-    twice = _boxes((0, 0, 10, 10), (0, 0, 10, 10))
-    assert equal_pairs(twice, _boxes((0, 0, 10, 10))) == [(0, 0)]
-    assert equal_pairs(twice, twice) == [(0, 0), (1, 1)]
 
 
 def test_share_is_equal_pairs_over_the_larger_count() -> None:
@@ -84,12 +80,11 @@ def test_defects_are_equal_from_an_iou_of_99_percent_and_in_one_class_only() -> 
     assert equal_defects(box, _defects()) == []
 
 
-def test_each_defect_has_one_partner_in_any_order() -> None:
-    both = _defects((0, 0, 50, 50), (200, 0, 250, 50))
-    assert equal_defects(both, _defects((200, 0, 250, 50), (0, 0, 50, 50))) == [(0, 1), (1, 0)]
-    twice = _defects((0, 0, 50, 50), (0, 0, 50, 50))
-    assert equal_defects(twice, _defects((0, 0, 50, 50))) == [(0, 0)]
-    assert equal_defects(twice, twice) == [(0, 0), (1, 1)]
+@pytest.mark.parametrize(("boxes", "pairs"), [(_boxes, equal_pairs), (_defects, equal_defects)])
+def test_order_does_not_matter_and_each_box_has_one_partner(boxes: Any, pairs: Any) -> None:
+    assert pairs(boxes(LEFT, RIGHT), boxes(RIGHT, LEFT)) == [(0, 1), (1, 0)]
+    assert pairs(boxes(LEFT, LEFT), boxes(LEFT)) == [(0, 0)]
+    assert pairs(boxes(LEFT, LEFT), boxes(LEFT, LEFT)) == [(0, 0), (1, 1)]
 
 
 def test_the_report_on_defects_names_its_program() -> None:
