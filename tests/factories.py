@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -249,51 +247,6 @@ def text_free_crops(
             cv2.line(image, start, end, (60, 60, 60), 1, cv2.LINE_AA)
         samples.append(targets(image, TextAnnotation(), f"text_free_{seed}_{i}.png"))
     return samples
-
-
-def blotches(seed: int, size_hw: tuple[int, int]) -> np.ndarray:
-    """Noise of coarse and fine grain, uint8 (height, width, 3): images that differ at every scale of a network."""
-    rng = np.random.default_rng(seed)
-    image = np.zeros((*size_hw, 3))
-    for cells in (2, 5, 12, 40):
-        grain = rng.normal(0, 40, (cells, cells, 3))
-        image += cv2.resize(grain, size_hw[::-1], interpolation=cv2.INTER_CUBIC)
-    return np.clip(image + rng.uniform(100, 150, 3), 0, 255).astype(np.uint8)
-
-
-def enliven(detector: paddle.nn.Layer, *, seed: int = 0) -> None:
-    """Make an untrained detector say something else at every point; leaves it in eval mode.
-
-    As it is built, the signal fades from layer to layer and the head's last convolutions are constants: every point
-    says the same, so that ties and vanishing gradients hide mistakes. Here every BatchNorm takes the statistics of a
-    batch of blotches, and the last convolutions are seeded noise that gives logits of about 1.
-    """
-    rng = np.random.default_rng(seed)
-    images = paddle.to_tensor(np.stack([blotches(seed + i, (128, 160)) for i in range(8)]))
-    norms = [layer for layer in detector.sublayers() if isinstance(layer, paddle.nn.BatchNorm2D)]
-    momenta = [norm._momentum for norm in norms]
-    for norm in norms:
-        norm._momentum = 0.0  # the running statistics become those of the batch
-    detector.train()
-    with paddle.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # paddle says at every BatchNorm in train mode that it tracks statistics
-        detector(images)
-    detector.eval()
-    for norm, momentum in zip(norms, momenta, strict=True):
-        norm._momentum = momentum
-
-    def fill(layer: paddle.nn.Conv2D, inputs: tuple[paddle.Tensor]) -> None:
-        spread = 1.0 / float((inputs[0].square().mean() * np.prod(layer.weight.shape[1:])).sqrt())
-        layer.weight.set_value(rng.normal(0, spread, layer.weight.shape).astype(np.float32))
-        layer.bias.set_value(rng.normal(0, 0.5, layer.bias.shape).astype(np.float32))
-
-    named = dict(detector.head.named_sublayers())
-    last = [layer for name, layer in named.items() if re.search(r"^(head|pred)_(cls|reg)(_list)?\.?\d$", name)]
-    hooks = [layer.register_forward_pre_hook(fill) for layer in last]
-    with paddle.no_grad():
-        detector(images)
-    for hook in hooks:
-        hook.remove()
 
 
 def _corners(left: float, top: float, right: float, bottom: float) -> list[tuple[float, float]]:

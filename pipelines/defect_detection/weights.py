@@ -81,7 +81,9 @@ def load_weights(
 
 def _network_names(tensors: Tensors, network: Detector) -> _Named:
     plain = {name.replace("yolo_head.", "head.", 1): value for name, value in tensors.items()}
-    tensors = {_ALIAS.sub(r"head.head_\1\2.", name): value for name, value in plain.items()}
+    tensors = {
+        _ALIAS.sub(r"head.head_\1\2.", name): value for name, value in plain.items() if not _NOT_LEARNT.fullmatch(name)
+    }
     notes: tuple[str, ...] = ()
     if not any("." in name and name.startswith("backbone") for name in tensors):
         tensors, notes = _by_paddle_names(tensors, network)
@@ -132,7 +134,7 @@ def _legacy_to_v2(tensors: Tensors, network: Detector) -> Tensors:
         if _CLASS_TENSORS["PicoHead"].fullmatch(name):
             moved[name] = value[:-num_distances]
             moved[name.replace("head_cls", "head_reg")] = value[-num_distances:]
-        elif not _NOT_LEARNT.fullmatch(name):
+        else:
             moved[name] = value
     for name, tensor in network.state_dict().items():
         if _ATTENTION_CONVOLUTION.fullmatch(name):

@@ -12,7 +12,7 @@ from pipelines.defect_detection.setting import Setting
 from pipelines.defect_detection.targets import DEFECT, DefectTargets
 from pipelines.defect_detection.task import DefectDetection
 from pipelines.records import DefectAnnotation, MicroBatch, Sample
-from tests.factories import blotches, enliven
+from tests.detectors import blotches, enliven
 
 NETWORKS = ("picodet_lcnet_x1_0", "picodet_lcnet_x1_0_legacy", "ppyoloe_plus_s")
 TASK_ALIGNED = ("picodet_lcnet_x1_0", "ppyoloe_plus_s")
@@ -26,7 +26,7 @@ def network_of(name: str) -> Detector:
     """A network in eval mode whose head answers differently everywhere; shared, so leave its weights alone."""
     paddle.seed(5)
     network = build_network(name, CLASSES)
-    enliven(network)
+    enliven(network, np.stack([blotches(seed, SIZE_HW) for seed in range(8)]))
     return network
 
 

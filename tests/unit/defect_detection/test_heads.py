@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.defect_detection.heads import dense_outputs, head_kind, num_bins
 from pipelines.errors import UsageError
-from tests.factories import blotches
+from tests.detectors import blotches
 from tests.unit.defect_detection.networks import CLASSES, NETWORKS, SIZE_HW, network_of
 
 STRIDES = {"PicoHead": (8, 16, 32, 64), "PicoHeadV2": (8, 16, 32, 64), "PPYOLOEHead": (32, 16, 8)}

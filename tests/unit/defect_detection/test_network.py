@@ -16,7 +16,7 @@ import pytest
 from pipelines.defect_detection.network import NETWORKS as FOLDER
 from pipelines.defect_detection.network import PARTS, build_network, network_file, parameter_groups
 from pipelines.errors import UsageError
-from tests.factories import blotches
+from tests.detectors import blotches
 from tests.unit.defect_detection.networks import CLASSES, NETWORKS, SIZE_HW, network_of
 
 Structure = dict[str, tuple[int, ...]]
