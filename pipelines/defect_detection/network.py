@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from pipelines.errors import UsageError
 
 NETWORKS = Path(__file__).resolve().parents[2] / "configs" / "defect_detection" / "ppdet"
 PARTS = ("backbone", "neck", "head")
+_CLASS_CONVOLUTION = re.compile(r"head\.(head_cls|pred_cls)")
 STRIDE_PX = 32
 """Sides of the input are multiples of this: the coarsest map that backbone and neck add without cropping."""
 
@@ -110,12 +112,19 @@ def network_file(network: str) -> Path:
 
 
 def parameter_groups(network: Detector) -> dict[str, list[paddle.Tensor]]:
-    """Trainable parameters by part: "backbone", "neck", "head"; BatchNorm's statistics and fixed tables left out."""
-    groups: dict[str, list[paddle.Tensor]] = {part: [] for part in PARTS}
+    """Trainable parameters by part; BatchNorm's statistics and fixed tables left out.
+
+    "classes" are the convolutions that tell classes apart and nothing else: new for every list of classes, so they may
+    need a higher learning rate than the rest of the head. The legacy head has none: its last convolutions also give
+    the distances.
+    """
+    groups: dict[str, list[paddle.Tensor]] = {part: [] for part in (*PARTS, "classes")}
     for name, parameter in network.named_parameters():
-        if not parameter.stop_gradient and not name.endswith(("._mean", "._variance")):
-            groups[name.split(".", 1)[0]].append(parameter)
-    return groups
+        if parameter.stop_gradient or name.endswith(("._mean", "._variance")):
+            continue
+        is_class = network.kind != "PicoHead" and _CLASS_CONVOLUTION.match(name)
+        groups["classes" if is_class else name.split(".", 1)[0]].append(parameter)
+    return {part: parameters for part, parameters in groups.items() if parameters}
 
 
 def _ppdet_workspace() -> Any:
