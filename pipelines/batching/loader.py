@@ -128,9 +128,17 @@ class WindowLoader:
         """The samples of one window, as they will be asked for."""
         places = self._places(position)
         choices = self._plan.choices(self._seed, position.epoch, position.window, len(places))
+        indices, companions = self.record_indices(position), self._mix.companions(position.epoch, places)
         return [
-            SampleJob(self._records[index], choice, self._seed, position.epoch, int(place))
-            for place, index, choice in zip(places, self.record_indices(position), choices, strict=True)
+            SampleJob(
+                self._records[index],
+                choice,
+                self._seed,
+                position.epoch,
+                int(place),
+                tuple(self._records[other] for other in others),
+            )
+            for place, index, choice, others in zip(places, indices, choices, companions, strict=True)
         ]
 
     def record_indices(self, position: Position) -> np.ndarray:

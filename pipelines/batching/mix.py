@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipelines.batching.order import pool_rng, repeat_rng
+from pipelines.batching.order import companion_rng, pool_rng, repeat_rng
 from pipelines.errors import DataError, UsageError
 from pipelines.records import DefectAnnotation, Record
 from pipelines.tiles import training_tiles, view_boxes
@@ -92,6 +92,7 @@ class EpochMix:
         seed: of the run.
         min_visible: what makes a defect at a tile's edge one of the tile (see `view_boxes`); as the augmentation's.
         min_side_px: the same for slivers, in image pixels.
+        num_companions: records that share a sample with each, drawn from those of its kind (see `mosaic`).
 
     Raises:
         UsageError: an impossible share or threshold.
@@ -107,9 +108,10 @@ class EpochMix:
         *,
         min_visible: float = 0.6,
         min_side_px: float = 4.0,
+        num_companions: int = 0,
     ):
         _check_shares(ok_share, repeat_threshold)
-        self._seed = seed
+        self._seed, self._num_companions = seed, num_companions
         shown = [_shown(record, min_visible, min_side_px) for record in records]
         self._class_ids = [annotation.class_ids[~annotation.is_ignored] for annotation in shown]
         is_ok = np.array([annotation.is_ok for annotation in shown], bool)
@@ -127,6 +129,15 @@ class EpochMix:
         shuffled = rng.permutation(len(self._defective))
         counts = _rounded_together(self._factors[shuffled], self.num_samples - self._num_ok, rng.random())
         return np.concatenate([self._defective[np.repeat(shuffled, counts)], self._ok_of(epoch)])
+
+    def companions(self, epoch: int, places: np.ndarray) -> np.ndarray:
+        num_defective = self.num_samples - self._num_ok
+        pools = [self._defective if place < num_defective else self._ok for place in places]
+        drawn = [
+            companion_rng(self._seed, epoch, int(place)).choice(pool, self._num_companions)
+            for place, pool in zip(places, pools, strict=True)
+        ]
+        return np.array(drawn, np.int64).reshape(len(places), self._num_companions)
 
     def composition(self, indices: np.ndarray | None = None) -> Composition:
         """What the samples at these positions show; None: all records once, the pool that epochs draw from."""

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 # Separate streams of randomness: equal numbers in one must not show in another.
-_ORDER_STREAM, _SAMPLE_STREAM, _SHAPE_STREAM, _REPEAT_STREAM, _POOL_STREAM = range(5)
+_ORDER_STREAM, _SAMPLE_STREAM, _SHAPE_STREAM, _REPEAT_STREAM, _POOL_STREAM, _COMPANION_STREAM = range(6)
 
 
 @dataclass(frozen=True, order=True)
@@ -44,6 +44,10 @@ class Mix(Protocol):
         """Positions in the list of records, int64 (num_samples,), in any order; one may come several times."""
         ...
 
+    def companions(self, epoch: int, places: np.ndarray) -> np.ndarray:
+        """Records that share a sample with those at `places` of the epoch, int64 (len(places), k); k may be 0."""
+        ...
+
 
 @dataclass(frozen=True)
 class EveryRecordOnce:
@@ -57,6 +61,9 @@ class EveryRecordOnce:
 
     def indices(self, epoch: int) -> np.ndarray:
         return np.arange(self.num_samples, dtype=np.int64)
+
+    def companions(self, epoch: int, places: np.ndarray) -> np.ndarray:
+        return np.zeros((len(places), 0), np.int64)
 
 
 def epoch_order(num_samples: int, seed: int, epoch: int) -> np.ndarray:
@@ -92,3 +99,8 @@ def repeat_rng(seed: int, epoch: int) -> np.random.Generator:
 def pool_rng(seed: int, turn: int) -> np.random.Generator:
     """The randomness of one turn through a pool of samples that several epochs share."""
     return np.random.default_rng((seed, turn, _POOL_STREAM))
+
+
+def companion_rng(seed: int, epoch: int, index: int) -> np.random.Generator:
+    """The randomness that chooses what shares a sample, by its place in the epoch's mix."""
+    return np.random.default_rng((seed, epoch, _COMPANION_STREAM, index))

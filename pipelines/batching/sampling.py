@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from pipelines.batching.mosaic import assembled, piece_choice
 from pipelines.batching.order import sample_rng
 from pipelines.batching.shapes import ShapeChoice
 from pipelines.dataset import read_image
 from pipelines.errors import DataError, WholebatchError
 from pipelines.records import Record, Sample
 
+T = TypeVar("T")
 Targets = Callable[[np.ndarray, Any, str], Sample]
 
 
@@ -48,6 +50,7 @@ class SampleJob:
         seed: of the run.
         epoch: zero-based.
         index: of the sample in the epoch's mix; a record that comes several times looks different each time.
+        companions: none, or three more records: the sample is a mosaic of all four.
     """
 
     record: Record
@@ -55,6 +58,7 @@ class SampleJob:
     seed: int
     epoch: int
     index: int
+    companions: tuple[Record, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,16 +87,28 @@ class SampleMaker:
         Raises:
             DataError: it can't be made; names the file, whatever went wrong. No other sample takes its place.
         """
-        try:
-            image = read_image(self.root / job.record.path)
-            rng = sample_rng(job.seed, job.epoch, job.index)
-            seen, annotation = self.augmentation.apply(image, job.record, job.choice, rng)
-            return self.targets(seen, annotation, job.record.path)
-        except WholebatchError as fault:
-            raise DataError(_named(job.record.path, str(fault))) from None
-        except Exception as fault:  # a bug, ours or the targets': the file is what helps to find it
-            reason = f"no sample can be made of it: {type(fault).__name__}: {fault}"
-            raise DataError(_named(job.record.path, reason)) from fault
+        rng = sample_rng(job.seed, job.epoch, job.index)
+        records = (job.record, *job.companions)
+        choice = piece_choice(job.choice) if job.companions else job.choice
+        pieces = [self._piece(record, choice, rng) for record in records]
+        seen, annotation = assembled(pieces) if job.companions else pieces[0]
+        return _naming(job.record, lambda: self.targets(seen, annotation, job.record.path))
+
+    def _piece(self, record: Record, choice: ShapeChoice, rng: np.random.Generator) -> tuple[np.ndarray, Any]:
+        return _naming(
+            record, lambda: self.augmentation.apply(read_image(self.root / record.path), record, choice, rng)
+        )
+
+
+def _naming(record: Record, make: Callable[[], T]) -> T:
+    """What `make` makes, or a DataError that names the record's file."""
+    try:
+        return make()
+    except WholebatchError as fault:
+        raise DataError(_named(record.path, str(fault))) from None
+    except Exception as fault:  # a bug, ours or the targets': the file is what helps to find it
+        reason = f"no sample can be made of it: {type(fault).__name__}: {fault}"
+        raise DataError(_named(record.path, reason)) from fault
 
 
 def _named(path: str, reason: str) -> str:

@@ -79,12 +79,14 @@ class DefectBatchingSection(Section):
     `crop` is the (height, width) of a training sample; images that are larger at the evaluation's scale are cut into
     tiles of this size that share `overlap` network pixels. `ok_share` of the samples show no defect; null takes every
     one once an epoch. Classes shown by fewer than `repeat_threshold` of the defective samples come more often; null:
-    no repeats.
+    no repeats. With `mosaic` a sample is two by two pieces of half its sides, each from an image of its own: four small
+    defects for the price of one.
     """
 
     crop: tuple[Side, Side] = (640, 640)
     overlap: NonNegative = 64
     ok_share: BelowOne | None = 0.8
+    mosaic: bool = False
     repeat_threshold: Share | None = None
     scale_jitter: tuple[Positive, Positive] = (0.9, 1.1)
     horizontal_flip: bool = True

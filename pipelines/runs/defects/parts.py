@@ -12,6 +12,7 @@ import yaml
 from pipelines.batching.defects import DefectAugmentation
 from pipelines.batching.loader import WindowLoader
 from pipelines.batching.mix import EpochMix, tile_records
+from pipelines.batching.mosaic import NUM_COMPANIONS
 from pipelines.batching.shapes import ShapePlan
 from pipelines.config import DefectConfig, ViewSection
 from pipelines.defect_detection.network import build_network
@@ -37,10 +38,10 @@ def setting_of(view: ViewSection) -> Setting:
     )
 
 
-def targets_of(records: Sequence[Record], class_names: Sequence[str]) -> DefectTargets:
-    """Target arrays with room for the image that has the most boxes."""
+def targets_of(records: Sequence[Record], class_names: Sequence[str], images_a_sample: int = 1) -> DefectTargets:
+    """Target arrays with room for as many images as a sample shows, each with the most boxes that one has."""
     most = max((len(record.annotation.boxes_xyxy_px) for record in records), default=0)
-    return DefectTargets(max(1, most), len(class_names))
+    return DefectTargets(most * images_a_sample, len(class_names))
 
 
 def build_task(
@@ -97,11 +98,14 @@ def training_samples(
         config.run.seed,
         min_visible=batching.min_visible,
         min_side_px=batching.min_side_px / typical_scale,
+        num_companions=NUM_COMPANIONS if batching.mosaic else 0,
     )
     cut = "" if len(views) == len(records) else f", cut into {len(views)} tiles of {batching.crop} network pixels"
     num_ok = sum(record.annotation.is_ok for record in records)
     reporter.note(f"{len(records)} training images, {num_ok} of them OK{cut}")
     reporter.note(f"to draw from: {mix.composition().describe(class_names)}")
+    if batching.mosaic:
+        reporter.note(f"a sample is a mosaic of {1 + NUM_COMPANIONS} such views, all with defects or all OK")
     reporter.note(f"an epoch: {mix.composition(mix.indices(0)).describe(class_names)}")
     return Samples(views, mix)
 
@@ -114,7 +118,7 @@ def window_loader(
     return WindowLoader(
         samples.records,
         config.data.root,
-        targets_of(samples.records, class_names),
+        targets_of(samples.records, class_names, 1 + NUM_COMPANIONS if batching.mosaic else 1),
         DefectAugmentation(
             scale=setting_of(view).scale,
             scale_jitter=batching.scale_jitter,
