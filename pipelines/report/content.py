@@ -195,7 +195,7 @@ def setting_table(result: RunResult) -> Table:
     last = settings["best model"]
     if all(setting == last for setting in settings.values()):
         settings = {"setting": last}
-    rows = [[name.replace("_", " "), *(f"{setting[name]}" for setting in settings.values())] for name in last]
+    rows = [[name.replace("_", " "), *(_shown(setting[name]) for setting in settings.values())] for name in last]
     return Table(rows, ["", *settings])
 
 
@@ -240,6 +240,10 @@ def _batch_arithmetic(train: Mapping[str, Any], log: Sequence[Mapping[str, Any]]
 
 def _named(prefix: str, values: Mapping[str, Any]) -> str:
     return prefix + ", ".join(f"{name} {value:g}" for name, value in values.items()) if values else ""
+
+
+def _shown(value: object) -> str:
+    return "–" if value is None else f"{value}"
 
 
 def _or_none(value: float | None) -> str:

@@ -94,6 +94,13 @@ def test_settings_that_differ_stand_beside_each_other_and_equal_ones_once(won: R
     assert list(same.rows[0]) == ["limit side", "1600"]
 
 
+def test_a_setting_that_is_not_used_is_a_dash(won: RunResult) -> None:
+    setting = {"longest_side": None, "scale": 0.5}
+    stages = {name: {**won.metrics[name], "setting": setting} for name in ("shipped", "baseline", "best")}
+    table = content.setting_table(replace(won, metrics={**won.metrics, **stages}))
+    assert [list(row) for row in table.rows] == [["longest side", "–"], ["scale", "0.5"]]
+
+
 @pytest.mark.parametrize(
     ("value", "other", "change", "mark", "mark_of_rate"),
     [
