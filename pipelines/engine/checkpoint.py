@@ -10,9 +10,7 @@ from typing import Any
 import paddle
 
 from pipelines.engine.update import Updater
-from pipelines.folders import restore_previous, write_folder, write_text
-
-__all__ = ["checkpoints", "restore_previous", "save_checkpoint", "save_weights", "write_text"]
+from pipelines.folders import write_folder
 
 _PREFIX = "update_"
 

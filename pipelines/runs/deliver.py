@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.config import Config
-from pipelines.engine.checkpoint import write_text
 from pipelines.errors import DataError
+from pipelines.folders import write_text
 from pipelines.runs.models import best_model, is_run
 from pipelines.runs.reporter import Reporter
 from pipelines.runs.wiring import wiring_of

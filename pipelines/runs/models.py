@@ -12,9 +12,9 @@ import yaml
 
 from pipelines.config import load_config
 from pipelines.engine.batch_norm import evaluation_mode
-from pipelines.engine.checkpoint import restore_previous
 from pipelines.errors import UsageError
 from pipelines.export import exported_class_names, exported_defect_detector, paddleocr_detector
+from pipelines.folders import restore_previous
 from pipelines.runs.defects.pictures import DefectPresentation
 from pipelines.runs.presentation import Presentation
 from pipelines.runs.reporter import Reporter

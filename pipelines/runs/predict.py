@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 
 from pipelines.dataset import read_image
-from pipelines.engine.checkpoint import write_text
 from pipelines.errors import UsageError
+from pipelines.folders import write_text
 from pipelines.runs.models import finder_of
 from pipelines.runs.reporter import Reporter
 

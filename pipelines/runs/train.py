@@ -12,11 +12,12 @@ from typing import Any
 from pipelines.batching.loader import Window, WindowLoader
 from pipelines.config import Config, dump_config
 from pipelines.engine.blend import Blend
-from pipelines.engine.checkpoint import save_checkpoint, save_weights, write_text
+from pipelines.engine.checkpoint import save_checkpoint, save_weights
 from pipelines.engine.loop import Step, run_updates
 from pipelines.engine.run_log import RunLog, reset_peak
 from pipelines.engine.update import Updater
 from pipelines.errors import Interrupted
+from pipelines.folders import write_text
 from pipelines.runs.assemble import build_updater, new_run_folder
 from pipelines.runs.interruption import stop_request
 from pipelines.runs.report import report as write_report

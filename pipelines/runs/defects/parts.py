@@ -23,19 +23,11 @@ from pipelines.defect_detection.weights import load_weights
 from pipelines.records import Record
 from pipelines.runs.reporter import Reporter
 from pipelines.runs.wiring import Samples
-from pipelines.tiles.scale import ScaleRule
 
 
 def setting_of(view: ViewSection) -> Setting:
     """The view that a configuration names."""
-    return Setting(
-        ScaleRule(view.scale, view.longest_side),
-        tile_px=view.tile,
-        overlap_px=view.overlap,
-        confidence_floor=view.confidence_floor,
-        nms_iou=view.nms_iou,
-        max_detections=view.max_detections,
-    )
+    return Setting.from_view(view.model_dump())
 
 
 def targets_of(records: Sequence[Record], class_names: Sequence[str], images_a_sample: int = 1) -> DefectTargets:

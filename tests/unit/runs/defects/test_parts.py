@@ -52,7 +52,8 @@ def test_the_share_of_ok_samples_is_that_of_every_epoch(recorder):
 def test_targets_have_room_for_the_image_with_the_most_boxes():
     sample = targets_of(records((128, 128)), CLASSES)
     assert sample.max_boxes == 2
-    assert targets_of((), CLASSES).max_boxes == 1
+    assert targets_of(records((128, 128)), CLASSES, images_a_sample=4).max_boxes == 8  # a mosaic
+    assert targets_of((), CLASSES).max_boxes == 0
 
 
 def test_the_view_of_a_configuration_is_the_setting_of_its_detector():
