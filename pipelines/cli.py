@@ -17,7 +17,7 @@ from pipelines.terminal import Terminal
 
 app = typer.Typer(
     name="wholebatch",
-    help="Fine-tune text detectors with PaddlePaddle: one update equals the whole batch, on one small card.",
+    help="Fine-tune text and defect detectors with PaddlePaddle: one update equals the whole batch, on one small card.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -134,7 +134,7 @@ def evaluate(
     overrides: Overrides = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Precision, recall and hmean on a split, by image size."""
+    """Metrics on a split: hmean by image size, or AP, classes and image rates."""
     from pipelines.config import load_config
     from pipelines.runs.deliver import evaluate
 
