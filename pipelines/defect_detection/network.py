@@ -90,12 +90,21 @@ def build_network(network: str, class_names: tuple[str, ...]) -> Detector:
     workspace = _ppdet_workspace()
     with _fresh(workspace), paddle.utils.unique_name.guard():
         try:
+            _require_plain(workspace.yaml.safe_load(file.read_text(encoding="utf-8")))
             config = workspace.load_config(str(file))
             config["num_classes"] = len(class_names)
             detector = workspace.create(config["architecture"])
         except (KeyError, TypeError, ValueError, AssertionError, workspace.yaml.YAMLError) as fault:
             raise UsageError(f"{file}: ppdet can't build it: {type(fault).__name__}: {fault}") from fault
     return Detector(file.stem, detector, class_names)
+
+
+def _require_plain(content: Any) -> None:
+    """Refuse what ppdet would read with a loader that runs code: its own, of this file and of every file below it."""
+    if not isinstance(content, dict):
+        raise ValueError(f"expected sections, but got {type(content).__name__}")
+    if "_BASE_" in content:
+        raise ValueError("_BASE_ is not followed: write one whole file, as those under configs/ are")
 
 
 def network_file(network: str) -> Path:

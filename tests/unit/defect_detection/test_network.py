@@ -126,6 +126,8 @@ def test_a_file_of_ones_own_is_a_network_too(tmp_path: Path) -> None:
         ("architecture: [PicoDet\n", "can't build it"),
         ("", "can't build it"),
         ("just words\n", "can't build it"),
+        ("architecture: !!python/object/apply:os.getcwd []\n", "can't build it: ConstructorError"),
+        ("_BASE_: [other.yml]\narchitecture: PicoDet\n", "_BASE_ is not followed"),
     ],
 )
 def test_a_file_that_ppdet_can_not_build_is_named_with_the_reason(tmp_path: Path, content: str, message: str) -> None:
