@@ -23,7 +23,8 @@ from pipelines.errors import UsageError
 
 NETWORKS = Path(__file__).resolve().parents[2] / "configs" / "defect_detection" / "ppdet"
 PARTS = ("backbone", "neck", "head")
-_CLASS_CONVOLUTION = re.compile(r"head\.(head_cls|pred_cls)")
+CLASS_CONVOLUTION = re.compile(r"head\.(head_cls(_list\.)?\d+|pred_cls\.\d+)\.(weight|bias)")
+"""Tensors that tell classes apart; in the legacy head the same tensors also give the distances."""
 STRIDE_PX = 32
 """Sides of the input are multiples of this: the coarsest map that backbone and neck add without cropping."""
 
@@ -131,7 +132,7 @@ def parameter_groups(network: Detector) -> dict[str, list[paddle.Tensor]]:
     for name, parameter in network.named_parameters():
         if parameter.stop_gradient or name.endswith(("._mean", "._variance")):
             continue
-        is_class = network.kind != "PicoHead" and _CLASS_CONVOLUTION.match(name)
+        is_class = network.kind != "PicoHead" and CLASS_CONVOLUTION.fullmatch(name)
         groups["classes" if is_class else name.split(".", 1)[0]].append(parameter)
     return {part: parameters for part, parameters in groups.items() if parameters}
 

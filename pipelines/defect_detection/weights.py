@@ -16,15 +16,10 @@ import numpy as np
 import paddle
 
 from pipelines.defect_detection.heads import num_bins
-from pipelines.defect_detection.network import PARTS, Detector, build_network, network_file
+from pipelines.defect_detection.network import CLASS_CONVOLUTION, NETWORKS, PARTS, Detector, build_network
 from pipelines.errors import UsageError
 from pipelines.weights import MatchTable, Tensors, match_tensors, read_tensors, require_backbone, resolve_source
 
-_CLASS_TENSORS = {
-    "PicoHead": re.compile(r"head\.head_cls\d+\.(weight|bias)"),
-    "PicoHeadV2": re.compile(r"head\.head_cls\d+\.(weight|bias)"),
-    "PPYOLOEHead": re.compile(r"head\.pred_cls\.\d+\.(weight|bias)"),
-}
 _ATTENTION_CONVOLUTION = re.compile(r"head\.conv_feat\.se\.\d+\.conv\.conv\.weight")
 # Constants, and scalars that the legacy head inherits but never uses: no file needs to hold them.
 _NOT_LEARNT = re.compile(r"head\.(p\d_feat\.scale_reg|distribution_project\.project|proj_conv\.weight)")
@@ -97,19 +92,11 @@ def _by_paddle_names(tensors: Tensors, network: Detector) -> tuple[Tensors, tupl
     """Names such as `conv2d_7.w_0` count layers as they were built: those of this network or of its legacy sibling."""
     sibling = f"{network.name}_legacy"
     candidates = [network]
-    if network.kind == "PicoHeadV2" and network_file_exists(sibling):
+    if network.kind == "PicoHeadV2" and (NETWORKS / f"{sibling}.yml").is_file():
         candidates.append(build_network(sibling, network.class_names))
     renamed = [_renamed(tensors, candidate) for candidate in candidates]
     best = max(range(len(candidates)), key=lambda i: _num_fitting(renamed[i], candidates[i]))
     return renamed[best], (f"tensors known by the order of layers, as {candidates[best].name} builds them",)
-
-
-def network_file_exists(network: str) -> bool:
-    """Whether a network of that name is known."""
-    try:
-        return network_file(network).is_file()
-    except UsageError:
-        return False
 
 
 def _renamed(tensors: Tensors, network: Detector) -> Tensors:
@@ -131,7 +118,7 @@ def _legacy_to_v2(tensors: Tensors, network: Detector) -> Tensors:
     num_distances = 4 * num_bins(network.head)
     moved: Tensors = {}
     for name, value in tensors.items():
-        if _CLASS_TENSORS["PicoHead"].fullmatch(name):
+        if CLASS_CONVOLUTION.fullmatch(name):
             moved[name] = value[:-num_distances]
             moved[name.replace("head_cls", "head_reg")] = value[-num_distances:]
         else:
@@ -144,8 +131,7 @@ def _legacy_to_v2(tensors: Tensors, network: Detector) -> Tensors:
 
 def _with_classes(named: _Named, network: Detector, file_classes: Sequence[str] | None) -> _Named:
     """Class rows by name; the network's own initial rows for classes that the file does not know."""
-    pattern = _CLASS_TENSORS[network.kind]
-    class_tensors = [name for name in named.tensors if pattern.fullmatch(name)]
+    class_tensors = [name for name in named.tensors if CLASS_CONVOLUTION.fullmatch(name)]
     if not class_tensors:
         return named
     num_other = 4 * num_bins(network.head) if network.kind == "PicoHead" else 0

@@ -44,7 +44,10 @@ def evaluate(config: Config, model: Path | None, split: str, reporter: Reporter)
     if model is not None and is_run(model):
         task = best_model(model, reporter).task
     else:
-        setting = (wiring.exported_setting(model) if model else None) or wiring.configured_setting()
+        if model is not None and (model / "inference.yml").is_file():
+            setting = wiring.exported_setting(model)
+        else:
+            setting = wiring.configured_setting()
         task = wiring.build_task(setting, weights=str(model) if model else None)
     metrics = wiring.evaluate(task, records)
     reporter.table(f"{model or config.model.weights} on {split}", wiring.columns, wiring.rows("", metrics))

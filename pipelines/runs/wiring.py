@@ -170,8 +170,8 @@ class Wiring(Protocol):
         """What the best model's description says of the network."""
         ...
 
-    def exported_setting(self, folder: Path) -> Any | None:
-        """The setting that an exported folder asks for; None for any other source of weights."""
+    def exported_setting(self, folder: Path) -> Any:
+        """The setting that an exported folder asks for."""
         ...
 
     def export(self, task: Any, setting: Any, out: Path, meta: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
-import yaml
 
-from pipelines.dataset import new_dataset_folder, refuse_existing
+from pipelines.dataset import format_index, new_dataset_folder, refuse_existing
 from pipelines.errors import UsageError
 from pipelines.records import Record
 
@@ -99,7 +97,7 @@ def _write_image(root: Path, draw: Draw, rng: np.random.Generator, split: str, i
 
 
 def _index_text(kind: DrawnKind, drawn: Mapping[str, Sequence[_Drawn]]) -> str:
-    """`dataset.yml` with the keys that `prepare` writes; one line an image (JSON is valid YAML)."""
+    """`dataset.yml` with the keys that `prepare` writes."""
     records = {split: [image.record for image in images] for split, images in drawn.items()}
     header = {
         "task": kind.task,
@@ -112,6 +110,4 @@ def _index_text(kind: DrawnKind, drawn: Mapping[str, Sequence[_Drawn]]) -> str:
         "counts": {split: {"images": len(each), **kind.counts(each)} for split, each in records.items()},
         "faults": {},
     }
-    entries = [image for images in drawn.values() for image in images]
-    lines = [f"  {json.dumps(image.record.path)}: {json.dumps(image.entry)}\n" for image in entries]
-    return yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=120) + "images:\n" + "".join(lines)
+    return format_index(header, {image.record.path: image.entry for images in drawn.values() for image in images})

@@ -127,9 +127,7 @@ class DefectWiring:
         model = self.config.model
         return {"network": model.network, "classes": list(self.classes), "started_from": model.weights}
 
-    def exported_setting(self, folder: Path) -> ViewSection | None:
-        if not (folder / "inference.yml").is_file():
-            return None
+    def exported_setting(self, folder: Path) -> ViewSection:
         return ViewSection.model_validate(read_defect_settings(folder))
 
     def export(

@@ -116,9 +116,7 @@ class TextWiring:
         model = self.config.model
         return {"network": model.network, "form": model.form, "started_from": model.weights}
 
-    def exported_setting(self, folder: Path) -> PostProcessSection | None:
-        if not (folder / "inference.yml").is_file():
-            return None
+    def exported_setting(self, folder: Path) -> PostProcessSection:
         return PostProcessSection.model_validate(read_settings(folder))
 
     def export(
