@@ -44,12 +44,16 @@ class DefectModelSection(Section):
 
     `weights_classes` names the classes of the weights, in the order of their ids: then those that the dataset has too
     keep what they learnt. The run's own weights and exported models know their classes.
+
+    `class_loss`: "varifocal" is PaddleDetection's; "contrasted" tells the classes of a defect apart from the first
+    updates on, which is what a few hundred images need (see `defect_detection.statistics`).
     """
 
     network: str
     weights: str
     sha256: str | None = None
     weights_classes: list[str] | None = None
+    class_loss: Literal["contrasted", "varifocal"] = "contrasted"
 
 
 class ViewSection(Section):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import paddle
@@ -11,6 +12,7 @@ from pipelines.defect_detection.assignment import assign
 from pipelines.defect_detection.network import Detector
 from pipelines.defect_detection.setting import Setting
 from pipelines.defect_detection.statistics import (
+    ClassLoss,
     LossWeights,
     legacy_loss,
     legacy_statistics,
@@ -26,14 +28,16 @@ class DefectDetection:
     """A detector as a Task (see `pipelines.task.Task`).
 
     The task-aligned heads share one divisor, which is known after the forward: `rescale`. The legacy head has two,
-    so it needs `replay`.
+    so it needs `replay`. `class_loss` is "varifocal" as in ppdet or "contrasted" (see `statistics`).
     """
 
-    def __init__(self, network: Detector, setting: Setting, targets: DefectTargets):
+    def __init__(
+        self, network: Detector, setting: Setting, targets: DefectTargets, class_loss: ClassLoss = "varifocal"
+    ):
         self.network = network
         self.setting = setting
         self._targets = targets
-        self._weights = loss_weights(network)
+        self._weights = replace(loss_weights(network), class_loss=class_loss)
         self._is_legacy = network.kind == "PicoHead"
         self.exact_by: ExactMethod = "replay" if self._is_legacy else "rescale"
         self.divisor = "" if self._is_legacy else "scores"

@@ -7,6 +7,9 @@ import numpy as np
 from pipelines.records import DefectAnnotation
 from pipelines.tiles.grid import Window
 
+# less of a pixel colours nothing, and rounding to float32 in a larger frame would leave an empty box of it
+_SHOWS_NOTHING_PX = 0.125
+
 
 def view_boxes(
     annotation: DefectAnnotation, window_xyxy: Window, min_visible: float = 0.6, min_side_px: float = 4.0
@@ -36,7 +39,7 @@ def view_boxes(
     at_best = np.minimum(whole_wh, end - origin).prod(axis=1)
     is_hidden = seen_wh.prod(axis=1) < min_visible * at_best
     is_sliver = (seen_wh < np.minimum(whole_wh, min_side_px)).any(axis=1)
-    is_seen = (seen_wh > 0).all(axis=1)
+    is_seen = ((seen_wh > 0) & (seen_wh >= np.minimum(whole_wh, _SHOWS_NOTHING_PX))).all(axis=1)
     return DefectAnnotation(
         boxes_xyxy_px=np.concatenate((low - origin, high - origin), axis=1)[is_seen],
         class_ids=annotation.class_ids[is_seen],

@@ -55,7 +55,7 @@ def build_task(
     )
     reporter.note(match.render())
     network.eval()
-    return DefectDetection(network, setting, targets_of((), class_names))
+    return DefectDetection(network, setting, targets_of((), class_names), config.model.class_loss)
 
 
 def classes_beside(source: str) -> list[str] | None:

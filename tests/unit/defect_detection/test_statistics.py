@@ -12,6 +12,7 @@ import numpy as np
 import paddle
 import pytest
 
+from pipelines.defect_detection.assignment import assign
 from pipelines.defect_detection.heads import Dense
 from pipelines.defect_detection.statistics import (
     LossWeights,
@@ -20,10 +21,11 @@ from pipelines.defect_detection.statistics import (
     legacy_loss,
     task_aligned_loss,
 )
-from pipelines.defect_detection.targets import PADDING
-from pipelines.defect_detection.task import loss_weights
+from pipelines.defect_detection.targets import PADDING, DefectTargets
+from pipelines.defect_detection.task import DefectDetection, loss_weights
 from pipelines.records import DefectAnnotation, MicroBatch
 from tests.unit.defect_detection.networks import (
+    CLASSES,
     MAX_BOXES,
     NETWORKS,
     SIZE_HW,
@@ -65,6 +67,27 @@ def test_defects_smaller_than_the_grid_are_scored_as_upstream_does(name: str) ->
     batch = MicroBatch.of([sample_of(annotation_of(boxes, [1, 2])), sample_of(annotation_of([[9, 20, 80, 90]]), 1)])
     ours, upstream = our_loss(name, batch), upstream_loss(network_of(name), batch)
     assert [ours[term] for term in TERMS] == pytest.approx([upstream[term] for term in TERMS], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_contrasted_adds_to_the_wrong_classes_of_defects_alone(name: str) -> None:
+    """By hand, in float64: at points with a target q, the log-loss of a wrong class weighs max(0.75 p^2, q)."""
+    batch, task = mixed_batch(), task_of(name)
+    contrasting = DefectDetection(task.network, task.setting, DefectTargets(MAX_BOXES, len(CLASSES)), "contrasted")
+    plain, contrasted = (float(one.statistics(batch)["class_error"]) for one in (task, contrasting))
+    dense = task.network(paddle.to_tensor(batch.images))
+    assigned = assign(task.network.head, dense, dict(batch.targets))
+    scores, targets = (values.numpy().astype(np.float64) for values in (dense.scores, assigned.scores))
+    more = np.maximum(targets.max(-1, keepdims=True) - 0.75 * scores**2, 0) * ~assigned.is_labelled.numpy()
+    assert contrasted - plain == pytest.approx(float((more * -np.log1p(-scores)).sum()), rel=1e-3)
+    assert contrasted - plain > 1
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_contrasted_leaves_a_batch_without_any_defect_as_it_is(name: str) -> None:
+    batch, task = MicroBatch.of([sample_of(DefectAnnotation(), seed) for seed in range(2)]), task_of(name)
+    contrasting = DefectDetection(task.network, task.setting, DefectTargets(MAX_BOXES, len(CLASSES)), "contrasted")
+    assert float(contrasting.statistics(batch)["class_error"]) == float(task.statistics(batch)["class_error"])
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -52,6 +52,11 @@ def test_what_lies_outside_or_only_touches_the_window_is_gone(box: tuple[int, ..
     assert view.boxes_xyxy_px.shape == (0, 4) and view.is_ok
 
 
+def test_a_trace_too_thin_to_colour_a_pixel_is_gone_so_no_box_is_empty_after_a_move() -> None:
+    view = view_boxes(annotated((110, 149.999985, 130, 170), (110, 149.75, 130, 170)), WINDOW)
+    assert view.boxes_xyxy_px.tolist() == [[10, 99.75, 30, 100]]
+
+
 def test_ignore_regions_stay_ignored_and_classes_stay_with_their_boxes() -> None:
     boxes = np.array([(0, 0, 10, 10), (110, 60, 130, 80), (120, 70, 140, 90)])
     view = view_boxes(DefectAnnotation(boxes, np.array([7, 5, 6]), np.array([False, True, False])), WINDOW)
