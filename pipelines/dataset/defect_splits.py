@@ -12,7 +12,7 @@ import numpy as np
 
 from pipelines.dataset.box_checks import box_faults, numeric_box
 from pipelines.dataset.coco_files import CocoFile, entry_item, read_coco
-from pipelines.dataset.image_files import image_size_hw
+from pipelines.dataset.image_files import image_size_hw, is_there
 from pipelines.dataset.index import INDEX_NAME, read_index
 from pipelines.dataset.label_files import normalised_path
 from pipelines.dataset.splits import faults_message
@@ -166,7 +166,7 @@ def _found(root: Path, entry: Mapping[str, Any], tried: list[Path]) -> tuple[str
         return "", f"expected a file_name, but got {name!r}"
     path = normalised_path(name)
     for candidate in (path, f"images/{path}"):
-        if (root / candidate).is_file():
+        if is_there(root / candidate):
             return candidate, ""
     tried.append(root / path)
     return path, f"image not found: {root / path}"

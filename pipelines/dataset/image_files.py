@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import cv2
@@ -46,6 +47,11 @@ def read_image(path: Path | str) -> np.ndarray:
     if image is None:
         raise DataError(f"{path}: can't be decoded as an image (expected JPEG, PNG, BMP, TIFF or WebP)")
     return image
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file is there; a name that no file system takes (too long, with a NUL) is not, and no error."""
+    return os.path.isfile(path)
 
 
 def encoded_fault(content: np.ndarray) -> str:

@@ -48,7 +48,7 @@ def split_label_line(line: str) -> tuple[str, list[Any]]:
         raise DataError("no path before the tab")
     try:
         entries = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"the regions are no valid JSON: {error}") from None
     if not isinstance(entries, list):
         raise DataError(f"the regions must be a JSON list, but are a {type(entries).__name__}")

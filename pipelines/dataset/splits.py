@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.dataset.image_files import image_size_hw
+from pipelines.dataset.image_files import image_size_hw, is_there
 from pipelines.dataset.index import read_index
 from pipelines.dataset.label_files import LabelLine, scan_label_file
 from pipelines.dataset.region_checks import region_faults
@@ -60,7 +60,7 @@ def scan_split(root: Path, split: str) -> tuple[list[Record], list[Fault]]:
 
 def _present(root: Path, label_file: Path, lines: list[LabelLine]) -> tuple[list[LabelLine], list[Fault]]:
     """The lines whose image is there; one fault for a wrong root, else one for each missing image."""
-    missing = [line for line in lines if not (root / line.path).is_file()]
+    missing = [line for line in lines if not is_there(root / line.path)]
     if missing and len(missing) == len(lines):
         first = root / missing[0].path
         reason = f"0 of {len(lines)} images found under {root}; first tried path: {first}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from pipelines.dataset.image_files import is_there
 from pipelines.errors import DataError
 from pipelines.prep.raw import ClassList, DefectItem, RawBox, RawDefects, RawImage, name_below
 from pipelines.prep.split_lists import ListLine, first_listings, read_lists
@@ -38,17 +39,17 @@ def read_deeppcb(source: Path, images: Path | None) -> Iterator[DefectItem]:
         stem = root / PurePosixPath(pair[0]).with_suffix("")
         label = source / pair[1] if len(pair) == 2 else None
         found = {kind: stem.with_name(f"{stem.name}_{kind}.jpg") for kind in ("test", "temp")}
-        missing = [path for path in found.values() if not path.is_file()]
+        missing = [path for path in found.values() if not is_there(path)]
         tried += missing
         yield from (Fault(str(line.file), f"image not found: {path}", "dropped", line.line) for path in missing)
-        if label is None or not label.is_file():
+        if label is None or not is_there(label):
             reason = f"expected an image and its label file, but got {line.text!r}"
             yield Fault(str(line.file), reason if label is None else f"no label file {label}", "dropped", line.line)
-        elif found["test"].is_file():
+        elif is_there(found["test"]):
             texts = label.read_text("utf-8-sig", errors="replace").splitlines()
             boxes = tuple(_box(text, number) for number, text in enumerate(texts, 1) if text.strip())
             yield _image(found["test"], source, str(label), boxes, line)
-        if found["temp"].is_file():
+        if is_there(found["temp"]):
             yield _image(found["temp"], source, str(line.file), (), line)
     if len(tried) == 2 * len(lines):
         raise DataError(f"0 of {len(tried)} images found under {root}; first tried path: {tried[0]}")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
+from pipelines.dataset.image_files import is_there
 from pipelines.errors import DataError
 from pipelines.prep.raw import IMAGE_SUFFIXES, Unlabelled
 
@@ -34,7 +35,7 @@ class ImageSearch:
         tail = name.rsplit("/", 1)[-1]
         roots = [self.folder, label.parent, label.parent.parent]
         for root in dict.fromkeys([*roots, *(root / "images" for root in roots)]):
-            if (root / name).is_file():
+            if is_there(root / name):
                 return root / name
         alike = self._by_name.get(tail, [])
         exact = [path for path in alike if path.as_posix().endswith(f"/{name}")]

@@ -8,13 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pipelines.dataset.image_files import is_there
 from pipelines.dataset.label_files import decoded, normalised_path, numbered_lines, split_label_line
 from pipelines.errors import DataError
-from pipelines.prep.raw import RawImage, RawRegion, RawText, is_ignore_mark, name_below
+from pipelines.prep.raw import IMAGE_SUFFIXES, RawImage, RawRegion, RawText, is_ignore_mark, name_below
 from pipelines.records import Fault
 
 _NOT_LABELS = ("filestate", "rec_gt")
 """What PPOCRLabel writes beside its Label.txt."""
+_CROPS = "crop_img"
+"""Where it puts the cut-out words for text recognition."""
 _SPACED = re.compile(r"^(\S.*?\.(?:jpe?g|png|bmp|tiff?|webp))\s+(\[.*\])\s*$", re.IGNORECASE)
 
 
@@ -28,7 +31,7 @@ def read_paddleocr(source: Path, images: Path | None) -> Iterator[RawText | Faul
     """
     files = _label_files(source)
     tried: list[Path] = []
-    num_found = 0
+    used: set[Path] = set()
     for label, split in files:
         for item in _entries_of(label):
             if isinstance(item, Fault):
@@ -36,21 +39,25 @@ def read_paddleocr(source: Path, images: Path | None) -> Iterator[RawText | Faul
                 continue
             number, path, entries = item
             candidates = _candidates(path, label, images)
-            image = next((candidate for candidate in candidates if candidate.is_file()), None)
+            image = next((candidate for candidate in candidates if is_there(candidate)), None)
             if image is None:
                 tried.append(candidates[0])
                 reason = f"image not found: tried {', '.join(map(str, candidates))}"
                 yield Fault(str(label), reason, "dropped", number)
                 continue
-            num_found += 1
+            used.add(image.resolve())
             regions = tuple(_raw_region(entry, number, n) for n, entry in enumerate(entries, 1))
             yield RawImage(image, name_below(image, source), str(label), number, regions, split)
-    if tried and not num_found:
-        folder = images or files[0][0].parent
+    folder = images or files[0][0].parent
+    if tried and not used:
         raise DataError(
             f"0 of {len(tried)} images found under {folder}; first tried path: {tried[0]}; "
             "say where they are with --images DIR"
         )
+    for path in sorted(folder.rglob("*")):
+        if path.suffix.lower() in IMAGE_SUFFIXES and _CROPS not in path.parts and path.resolve() not in used:
+            reason = "no label file lists it: left out; an image without text has a line of its own, `PATH<TAB>[]`"
+            yield Fault(str(path), reason, "dropped")
 
 
 def _label_files(source: Path) -> list[tuple[Path, str]]:

@@ -1,0 +1,112 @@
+"""A small source in every format that `prepare` reads, written the way its tool writes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+WriteSource = Callable[[Path], None]
+NUM_IMAGES = 4
+WIDTH, HEIGHT = 32, 24
+
+
+def pictures(folder: Path, suffix: str = ".png") -> list[str]:
+    """Names of four tiny pictures of different content, written to `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [f"shot_{number}{suffix}" for number in range(NUM_IMAGES)]
+    for seed, name in enumerate(names):
+        pixels = np.random.default_rng(seed).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+        (folder / name).write_bytes(cv2.imencode(suffix, pixels)[1].tobytes())
+    return names
+
+
+def _quad(number: int) -> list[list[int]]:
+    left, top = 2 + number, 3
+    return [[left, top], [left + 14, top], [left + 14, top + 9], [left, top + 9]]
+
+
+def _paddleocr(root: Path) -> None:
+    lines = []
+    for number, name in enumerate(pictures(root / "images")):
+        entries = [
+            {"transcription": "Total 3,50", "points": _quad(number)},
+            {"transcription": "###", "points": _quad(9)},
+        ]
+        lines.append(f"images/{name}\t{json.dumps(entries)}\n")
+    (root / "Label.txt").write_text("".join(lines), encoding="utf-8")
+
+
+def _corner_files(root: Path, labels: str, prefix: str) -> None:
+    (root / labels).mkdir(parents=True, exist_ok=True)
+    for number, name in enumerate(pictures(root / ("img" if labels == "box" else "."))):
+        flat = ",".join(str(value) for point in _quad(number) for value in point)
+        (root / labels / f"{prefix}{Path(name).stem}.txt").write_text(f"{flat},Total, net\n", encoding="utf-8")
+
+
+def _sroie(root: Path) -> None:
+    _corner_files(root, "box", "")
+
+
+def _icdar2015(root: Path) -> None:
+    _corner_files(root, ".", "gt_")
+
+
+def _coco(root: Path) -> None:
+    names = pictures(root)
+    images = [{"id": n + 1, "file_name": name, "width": WIDTH, "height": HEIGHT} for n, name in enumerate(names)]
+    boxes = [
+        {"id": n + 1, "image_id": n + 1, "category_id": n % 2 + 1, "bbox": [2 + n, 3, 14, 9], "area": 126, "iscrowd": 0}
+        for n in range(NUM_IMAGES)
+    ]
+    categories = [{"id": 1, "name": "pit"}, {"id": 2, "name": "scratch"}]
+    content = {"images": images, "annotations": boxes, "categories": categories}
+    (root / "annotations.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def _labelme(root: Path) -> None:
+    for number, name in enumerate(pictures(root)):
+        shapes = [{"label": "pit", "points": _quad(number), "group_id": None, "shape_type": "polygon", "flags": {}}]
+        content = {
+            "version": "5.4.1",
+            "flags": {},
+            "shapes": shapes,
+            "imagePath": name,
+            "imageData": None,
+            "imageHeight": HEIGHT,
+            "imageWidth": WIDTH,
+        }
+        (root / name).with_suffix(".json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def _voc(root: Path) -> None:
+    (root / "Annotations").mkdir(parents=True)
+    for number, name in enumerate(pictures(root / "JPEGImages", ".jpg")):
+        (left, top), _, (right, bottom), _ = _quad(number)
+        text = (
+            f"<annotation><folder>JPEGImages</folder><filename>{name}</filename><size><width>{WIDTH}</width>"
+            f"<height>{HEIGHT}</height><depth>3</depth></size><object><name>pit</name><difficult>0</difficult><bndbox>"
+            f"<xmin>{left}</xmin><ymin>{top}</ymin><xmax>{right}</xmax><ymax>{bottom}</ymax></bndbox></object></annotation>"
+        )
+        (root / "Annotations" / f"{Path(name).stem}.xml").write_text(text, encoding="utf-8")
+
+
+def _deeppcb(root: Path) -> None:
+    names = pictures(root, ".jpg")
+    for number, listing in enumerate(("trainval.txt", "test.txt")):
+        board = root / f"group{number}" / f"{number}"
+        labels = board.with_name(f"{number}_not")
+        board.mkdir(parents=True)
+        labels.mkdir()
+        for name, kind in zip(names[2 * number :], ("test", "temp"), strict=False):
+            (root / name).rename(board / f"{number}00_{kind}.jpg")
+        (labels / f"{number}00.txt").write_text(f"{2 + number} 3 {16 + number} 12 {number + 1}\n", encoding="utf-8")
+        pair = [path.relative_to(root).as_posix() for path in (board / f"{number}00.jpg", labels / f"{number}00.txt")]
+        (root / listing).write_text(" ".join(pair) + "\n", encoding="utf-8")
+
+
+TEXT_SOURCES: dict[str, WriteSource] = {"icdar2015": _icdar2015, "paddleocr": _paddleocr, "sroie": _sroie}
+DEFECT_SOURCES: dict[str, WriteSource] = {"coco": _coco, "deeppcb": _deeppcb, "labelme": _labelme, "voc": _voc}
