@@ -68,6 +68,11 @@ def class_names(
     return ClassNames(names, meanings), faults
 
 
+def is_ignore_class(name: str) -> bool:
+    """Whether a class name says that its objects are ignore regions."""
+    return _key(name) in _IGNORE_KEYS
+
+
 def _is_name(name: object) -> bool:
     return isinstance(name, str) and bool(name.strip())
 
@@ -88,7 +93,7 @@ def _best_spellings(spellings: Counter[str], listed: Sequence[str], chosen: Sequ
     for spelling, count in spellings.items():
         stripped[spelling.strip()] += count
     for name in [*sorted(stripped, key=lambda name: (-stripped[name], name)), *map(str.strip, listed)]:
-        if _key(name) not in _IGNORE_KEYS:
+        if not is_ignore_class(name):
             best.setdefault(_key(name), name)
     return best
 
@@ -102,7 +107,7 @@ def _ordered(best: Mapping[str, str], listed: Sequence[str], chosen: Sequence[st
 
 def _meaning(spelling: str, names: Sequence[str], is_selection: bool) -> Meaning:
     key = _key(spelling)
-    if key in _IGNORE_KEYS:
+    if is_ignore_class(spelling):
         return Meaning(0, is_ignored=True)
     keys = [_key(name) for name in names]
     if key in keys:

@@ -13,6 +13,7 @@ from pipelines.errors import DataError
 from pipelines.prep.coco_entries import Tally, identity, raw_box
 from pipelines.prep.image_search import AmbiguousImageError, ImageSearch
 from pipelines.prep.raw import ClassList, DefectItem, RawBox, RawDefects, RawImage, Unlabelled, name_below
+from pipelines.prep.split_lists import side_of
 from pipelines.records import Fault
 
 
@@ -68,17 +69,11 @@ def _label_files(source: Path) -> list[tuple[Path, str]]:
     if not files:
         expected = "NAME.json, or train.json and val.json, there or in a folder of it"
         raise DataError(f"{source}: no COCO file; expected {expected}")
-    sides = {path: _side(path.relative_to(source).as_posix().lower()) for path in files}
+    sides = {path: side_of(path.relative_to(source).as_posix()) for path in files}
     has_split = {"train", "val"} <= set(sides.values())
     return sorted(
         ((path, sides[path] if has_split else "") for path in files), key=lambda pair: (pair[1] != "train", pair)
     )
-
-
-def _side(name: str) -> str:
-    """The split that a path below the source speaks of; "trainval" speaks of none."""
-    is_train, is_val = "train" in name, "val" in name or "test" in name
-    return "" if is_train == is_val else "train" if is_train else "val"
 
 
 def _images_of(

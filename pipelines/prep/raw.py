@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pipelines.dataset.label_files import IGNORED_TRANSCRIPTIONS
 from pipelines.records import Fault
@@ -21,14 +21,14 @@ class RawRegion:
         points: what the label file gives for the polygon, [[x, y], ...] if all is well.
         transcription: what it says.
         is_ignored: marked as an ignore region.
-        line: line of the label file, from 1.
-        item: which region of that line, or "".
+        line: line of the label file, from 1, where it has lines.
+        item: which region of that line or file, or "".
     """
 
     points: Any
     transcription: str
     is_ignored: bool
-    line: int
+    line: int | None
     item: str = ""
 
 
@@ -55,6 +55,38 @@ class RawBox:
     fault: str = ""
 
 
+Outline = tuple[tuple[float, float], ...]
+"""Finite (x, y) in px, in order round a shape or along a line; at least one."""
+
+
+@dataclass(frozen=True)
+class RawShape:
+    """What a labelling tool drew, whatever it is for: `shapes` makes text regions and defect boxes of it.
+
+    Attributes:
+        outline: round what was drawn; () where that can't be read.
+        class_name: as written.
+        kind: "area" (polygon, rectangle, ellipse), "line" (an open line, points), or "mask": pixels that are not
+            read, with the box round them as outline.
+        text: what it says, "" if the tool has no place for it.
+        is_ignored: marked as difficult or to be ignored.
+        item: which shape of the label file.
+        group: shapes of one group and one class are parts of one object; "" for none.
+        repairs: what had to be done to read it.
+        fault: why it can't be used, or "".
+    """
+
+    outline: Outline
+    class_name: Any
+    kind: Literal["area", "line", "mask"] = "area"
+    text: str = ""
+    is_ignored: bool = False
+    item: str = ""
+    group: str = ""
+    repairs: tuple[str, ...] = ()
+    fault: str = ""
+
+
 @dataclass(frozen=True)
 class ClassList:
     """Class names in the order that a source gives them; a class in it may have no object."""
@@ -77,7 +109,7 @@ class Unlabelled:
     may_be_ok: bool = True
 
 
-Region = TypeVar("Region", RawRegion, RawBox)
+Region = TypeVar("Region", RawRegion, RawBox, RawShape)
 
 
 @dataclass(frozen=True)
@@ -89,7 +121,7 @@ class RawImage(Generic[Region]):
         name: its path relative to the source where it lies below it, with forward slashes; what group rules see.
         label: label file, for messages.
         line: line of the label file, or None where a file belongs to one image.
-        regions: text regions or defect boxes, unchecked; none is an image without text, or an OK image.
+        regions: text regions, defect boxes or shapes, unchecked; none is an image without text, or an OK image.
         split: "train" or "val" where the source says so, else "".
         group: what must not straddle splits where the source says so, else "".
         said_hw: (height, width) that the label file says the image has, or None.
@@ -117,6 +149,9 @@ Raises DataError when the source has not the layout at all.
 DefectItem = RawDefects | ClassList | Unlabelled | Fault
 DefectReader = Callable[[Path, "Path | None"], Iterator[DefectItem]]
 """As `TextReader`, with the source's own list of classes where it has one, and the images it says nothing about."""
+
+DrawnItem = RawImage[RawShape] | ClassList | Unlabelled | Fault
+"""What the reader of a labelling tool yields before it is known whether text or defects were drawn."""
 
 
 def is_ignore_mark(transcription: str) -> bool:

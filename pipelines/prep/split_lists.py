@@ -1,4 +1,4 @@
-"""Lists that say which image trains and which validates: `train.txt` and `val.txt` with a name or a pair a line."""
+"""What says which image trains and which validates: `train.txt` and `val.txt` with a name or a pair a line; names."""
 
 from __future__ import annotations
 
@@ -61,6 +61,13 @@ def first_listings(lines: Sequence[ListLine]) -> tuple[dict[str, ListLine], list
             reason = f"{line.key} is already listed for {kept.split}"
             faults.append(Fault(str(line.file), reason, "dropped", line.line))
     return first, faults
+
+
+def side_of(name: str) -> str:
+    """The split that the name of a subset, a file or a folder speaks of; "trainval" speaks of none."""
+    name = name.lower()
+    is_train, is_val = "train" in name, "val" in name or "test" in name
+    return "" if is_train == is_val else "train" if is_train else "val"
 
 
 def stem_of(name: str) -> str:
