@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.dataset.box_checks import numeric_box
-from pipelines.prep.raw import RawBox
+from pipelines.prep.raw import READ_AS_NUMBERS, RawBox
 from pipelines.records import Fault
 
 
@@ -55,7 +55,7 @@ def raw_box(entry: Mapping[str, Any], class_name: Any, item: str, tally: Tally) 
     box = numeric_box(bbox)
     if box is None and isinstance(bbox, list) and len(bbox) == 4 and any(isinstance(value, str) for value in bbox):
         box = _numbers(bbox)
-        repairs = ["coordinates written as text: read as numbers"]
+        repairs = [READ_AS_NUMBERS]
     if box is None and not bbox:
         box = _outline_box(entry.get("segmentation"))
         repairs = ["no bbox: taken from the segmentation"]

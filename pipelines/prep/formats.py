@@ -10,7 +10,7 @@ from pipelines.errors import UsageError
 from pipelines.prep.coco import read_coco_source
 from pipelines.prep.deeppcb import read_deeppcb
 from pipelines.prep.icdar2015 import read_icdar2015
-from pipelines.prep.labelme import read_labelme
+from pipelines.prep.labelme import read_labelme, read_labelme_text
 from pipelines.prep.paddleocr import read_paddleocr
 from pipelines.prep.raw import DefectReader, TextReader
 from pipelines.prep.sroie import read_sroie
@@ -20,6 +20,7 @@ AnyReader = TypeVar("AnyReader", TextReader, DefectReader)
 
 TEXT_FORMATS: dict[str, TextReader] = {
     "icdar2015": read_icdar2015,
+    "labelme": read_labelme_text,
     "paddleocr": read_paddleocr,
     "sroie": read_sroie,
 }

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Generic
 
 from pipelines.dataset.label_files import normalised_path
 from pipelines.errors import DataError
 from pipelines.prep.image_search import AmbiguousImageError
 from pipelines.prep.raw import (
     ClassList,
-    DefectItem,
-    RawBox,
-    RawDefects,
     RawImage,
+    Region,
     Unlabelled,
     images_by_stem,
     name_below,
@@ -30,27 +29,27 @@ _CLASS_LISTS = ("label_list.txt", "labels.txt")
 
 
 @dataclass(frozen=True)
-class LabelFile:
+class LabelFile(Generic[Region]):
     """What one label file says.
 
     Attributes:
         image_name: the image that it names, "" if none; only the last part of a path counts.
-        boxes: its objects; none is an OK image.
+        regions: its objects; none is an image without text, or an OK image.
         said_hw: (height, width) that it gives for the image, or None.
     """
 
     image_name: str
-    boxes: tuple[RawBox, ...]
+    regions: tuple[Region, ...]
     said_hw: tuple[int, int] | None
 
 
-Parse = Callable[[Path], "LabelFile | None"]
+Parse = Callable[[Path], "LabelFile[Region] | None"]
 """Reads a label file; None for a file of another kind, DataError (without the file's name) for a broken one."""
 
 
 def paired_images(
-    source: Path, images: Path | None, suffix: str, parse: Parse, list_folders: Sequence[str] = (".",)
-) -> Iterator[DefectItem]:
+    source: Path, images: Path | None, suffix: str, parse: Parse[Region], list_folders: Sequence[str] = (".",)
+) -> Iterator[RawImage[Region] | ClassList | Unlabelled | Fault]:
     """Images of every label file (`*suffix`) below `source`, looked for below `images`, else below `source`.
 
     The first of `list_folders` below `source` with lists of images gives the split.
@@ -92,8 +91,8 @@ def _class_list(source: Path) -> Iterator[ClassList]:
 
 
 def _labelled(
-    label: Path, source: Path, parse: Parse, pictures: Mapping[str, list[Path]], label_stems: set[str]
-) -> Iterator[RawDefects | Unlabelled | Fault]:
+    label: Path, source: Path, parse: Parse[Region], pictures: Mapping[str, list[Path]], label_stems: set[str]
+) -> Iterator[RawImage[Region] | Unlabelled | Fault]:
     """The image of a label file, with a fault of its own where the file is broken, so that it can't pass as OK."""
     broken = ""
     try:
@@ -111,10 +110,10 @@ def _labelled(
     if note:
         yield Fault(str(label), note, "repaired")
     name = name_below(path, source)
-    yield RawImage(path, name, str(label), None, parsed.boxes, said_hw=parsed.said_hw, fault=broken)
+    yield RawImage(path, name, str(label), None, parsed.regions, said_hw=parsed.said_hw, fault=broken)
 
 
-def _listed(raw: RawDefects, label: Path, listed: Mapping[str, ListLine]) -> RawDefects:
+def _listed(raw: RawImage[Region], label: Path, listed: Mapping[str, ListLine]) -> RawImage[Region]:
     """With the split of the lists; what is in neither is left out."""
     line = listed.get(stem_of(label.name)) or listed.get(stem_of(raw.image.name))
     if line is not None:

@@ -12,6 +12,9 @@ from pipelines.records import Fault
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp"})
 
+READ_AS_NUMBERS = "coordinates written as text: read as numbers"
+"""What readers say they did to "12.5"."""
+
 
 @dataclass(frozen=True)
 class RawRegion:

@@ -20,7 +20,7 @@ import numpy as np
 
 from pipelines.dataset.region_checks import MIN_AREA_PX, compact, region_faults
 from pipelines.geometry import clip_polygon, is_simple_polygon, polygon_area, untangle_quad
-from pipelines.prep.raw import RawRegion, RawText
+from pipelines.prep.raw import READ_AS_NUMBERS, RawRegion, RawText
 from pipelines.records import Fault, TextRegion
 
 
@@ -113,7 +113,7 @@ def _points_of(raw: RawRegion, repairs: list[str]) -> np.ndarray:
             points = None
         if points is None:
             raise DroppedRegion(f"points must be numbers [[x, y], ...], but are {str(raw.points)[:80]}")
-        repairs.append("coordinates written as text: read as numbers")
+        repairs.append(READ_AS_NUMBERS)
     distinct = _without_repeats(points)
     if len(distinct) < 3:
         raise DroppedRegion(f"a polygon needs at least 3 different points, but this has {len(distinct)}")

@@ -17,6 +17,7 @@ from typing import Any
 from pipelines.errors import DataError
 from pipelines.prep.class_names import is_ignore_class
 from pipelines.prep.raw import (
+    READ_AS_NUMBERS,
     DefectItem,
     DrawnItem,
     Outline,
@@ -122,19 +123,20 @@ def enclosing_box(points: Sequence[tuple[float, float]]) -> tuple[float, float, 
     return min(xs), min(ys), max(xs), max(ys)
 
 
-def outline_of(points: Any) -> Outline:
-    """Points [[x, y], ...] of a label file as numbers.
+def outline_of(points: Any) -> tuple[Outline, tuple[str, ...]]:
+    """Points [[x, y], ...] of a label file as numbers, and what had to be done for it.
 
     Raises:
         DataError: no points, or coordinates that are no finite numbers.
     """
     try:
         outline = tuple((float(x), float(y)) for x, y in points)
+        is_text = any(isinstance(value, str) for point in points for value in point)
     except (TypeError, ValueError, OverflowError):
-        outline = ()
+        outline, is_text = (), False
     if not outline or not all(math.isfinite(value) for point in outline for value in point):
         raise DataError(f"expected points [[x, y], ...], but got {str(points)[:60]}")
-    return outline
+    return outline, (READ_AS_NUMBERS,) if is_text else ()
 
 
 def rectangle(left: float, top: float, right: float, bottom: float) -> Outline:

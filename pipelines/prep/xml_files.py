@@ -1,4 +1,4 @@
-"""XML files from anywhere: no entities, which a few lines can blow up to gigabytes, and nothing fetched from outside."""
+"""XML files from anywhere: no entities, which a few lines can blow up to gigabytes, and nothing from other files."""
 
 from __future__ import annotations
 
