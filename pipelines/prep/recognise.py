@@ -1,0 +1,116 @@
+"""Which format a source has: every format has a sign by which a glance knows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pipelines.errors import DataError, UsageError
+from pipelines.prep.glance import Glance, Start, glance
+
+AUTO = "auto"
+"""As a format's name: find out."""
+
+_CORNERS = re.compile(r"^\s*(-?\d+(\.\d+)?\s*,\s*){7}-?\d+(\.\d+)?\s*(,|$)")
+_PAIR = re.compile(r"^\S+\.(jpe?g|png|bmp)\s+\S+\.txt$", re.IGNORECASE)
+_PADDLE_LINE = re.compile(r"^[^\t]+\t\s*\[")
+
+
+@dataclass(frozen=True)
+class Sign:
+    """How a format is known.
+
+    Attributes:
+        looks_like: what is looked for, for messages.
+        is_seen: whether it is there.
+    """
+
+    looks_like: str
+    is_seen: Callable[[Glance], bool]
+
+
+def recognise(source: Path, kind: Literal["text", "defect"]) -> str:
+    """The name of the one format whose sign is seen in a source.
+
+    Raises:
+        DataError: no such file or folder.
+        UsageError: no sign is seen, or several; says what was looked for and how to name the format.
+    """
+    if not source.exists():
+        raise DataError(f"{source}: no such file or folder")
+    signs = TEXT_SIGNS if kind == "text" else DEFECT_SIGNS
+    seen = glance(source)
+    found = [name for name, sign in signs.items() if sign.is_seen(seen)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        may_be = " or ".join(f"{name} ({signs[name].looks_like})" for name in found)
+        raise UsageError(f"{source}: may be {may_be}; say which with --from {found[0]} or --from {found[1]}")
+    raise UsageError(_unknown(source, kind, signs))
+
+
+def _unknown(source: Path, kind: str, signs: Mapping[str, Sign]) -> str:
+    if source.suffix.lower() in (".zip", ".tar", ".gz", ".7z", ".rar"):
+        return f"{source}: an archive; unpack it, and give the folder"
+    looked_for = "; ".join(f"{name}: {sign.looks_like}" for name, sign in signs.items())
+    return f"{source}: no {kind} format recognised. Looked for {looked_for}. Name the format with --from FORMAT"
+
+
+def _any_json(test: Callable[[Start], bool]) -> Callable[[Glance], bool]:
+    return lambda seen: any(test(start) for start in seen.starts(".json"))
+
+
+def _any_xml(root: str) -> Callable[[Glance], bool]:
+    return lambda seen: any(start.root == root for start in seen.starts(".xml"))
+
+
+def _is_coco(start: Start) -> bool:
+    is_object = start.text.lstrip()[:1] == "{"
+    return is_object and (start.has_keys(1, "images") or start.has_keys(1, "categories")) and not _is_labelme(start)
+
+
+def _is_labelme(start: Start) -> bool:
+    # Where keys are sorted, the picture itself (imageData) fills the beginning.
+    return start.has_keys(1, "shapes") or ((1, "imageData") in start.keys and '"shapes"' in start.end)
+
+
+def _is_paddleocr(seen: Glance) -> bool:
+    return any(_PADDLE_LINE.match(line) for start in seen.starts(".txt") for line in start.lines[:20])
+
+
+def _has_corner_lines(start: Start) -> bool:
+    return any(_CORNERS.match(line) for line in start.lines[:20])
+
+
+def _is_sroie(seen: Glance) -> bool:
+    return "box" in seen.folders and any(
+        start.path.parent.name == "box" and _has_corner_lines(start) for start in seen.starts(".csv", ".txt")
+    )
+
+
+def _is_icdar2015(seen: Glance) -> bool:
+    return any(start.path.name.startswith("gt_") and _has_corner_lines(start) for start in seen.starts(".txt"))
+
+
+def _is_deeppcb(seen: Glance) -> bool:
+    lists = (start for start in seen.starts(".txt") if start.path.parent == seen.source)
+    return any(_PAIR.match(line.strip()) for start in lists for line in start.lines[:5])
+
+
+_LABELME = Sign('JSONs with "shapes"', _any_json(_is_labelme))
+
+TEXT_SIGNS: dict[str, Sign] = {
+    "icdar2015": Sign("gt_NAME.txt with x1,y1,...,x4,y4,text lines", _is_icdar2015),
+    "labelme": _LABELME,
+    "paddleocr": Sign("a .txt with lines PATH<TAB>[...]", _is_paddleocr),
+    "sroie": Sign("box/ID.csv with x1,y1,...,x4,y4,text lines", _is_sroie),
+}
+DEFECT_SIGNS: dict[str, Sign] = {
+    "coco": Sign('a JSON with "images", "annotations" and "categories"', _any_json(_is_coco)),
+    "deeppcb": Sign("trainval.txt with lines IMAGE.jpg LABELS.txt", _is_deeppcb),
+    "labelme": _LABELME,
+    "voc": Sign("XMLs that start with <annotation>", _any_xml("annotation")),
+}
