@@ -27,14 +27,15 @@ app.add_typer(prepare_app, name="prepare")
 
 ConfigFile = Annotated[Path, typer.Option("-c", "--config", help="The run's YAML file.")]
 Overrides = Annotated[list[str] | None, typer.Option("-o", help="section.key=value, may be repeated.")]
+RawFormat = Annotated[str, typer.Option("--from", help="Format of the labels (docs/data_formats.md); auto: find out.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the result here, machine-readable.")]
 
 
 @prepare_app.command("text")
 def prepare_text_command(
     source: Annotated[Path, typer.Argument(help="Folder or label file of the raw data.")],
-    format: Annotated[str, typer.Option("--from", help="sroie, paddleocr or icdar2015.")],
     out: Annotated[Path, typer.Option("--out", help="New dataset folder.")],
+    format: RawFormat = "auto",
     val: Annotated[float, typer.Option(help="Share of the images for validation.")] = 0.2,
     group_by: Annotated[str | None, typer.Option(help="What must not straddle splits.")] = None,
     images: Annotated[Path | None, typer.Option(help="Where the images are, if elsewhere.")] = None,
@@ -54,8 +55,8 @@ def prepare_text_command(
 @prepare_app.command("defect")
 def prepare_defect_command(
     source: Annotated[Path, typer.Argument(help="Folder or label file of the raw data.")],
-    format: Annotated[str, typer.Option("--from", help="coco, voc, labelme or deeppcb.")],
     out: Annotated[Path, typer.Option("--out", help="New dataset folder.")],
+    format: RawFormat = "auto",
     ok: Annotated[list[Path] | None, typer.Option("--ok", help="Folder of OK images, may be repeated.")] = None,
     classes: Annotated[str | None, typer.Option(help="Classes to keep, in order: a,b,c.")] = None,
     val: Annotated[float, typer.Option(help="Share of the images for validation.")] = 0.2,

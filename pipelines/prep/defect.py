@@ -16,6 +16,7 @@ from pipelines.prep.images import ImageFacts
 from pipelines.prep.listings import listed_once, with_ok_images
 from pipelines.prep.preparation import LabelKind, PrepareReport, Request, prepare
 from pipelines.prep.raw import ClassList, RawBox, RawDefects, RawImage, Unlabelled
+from pipelines.prep.recognise import AUTO, recognise
 from pipelines.records import DefectAnnotation, Fault, Record
 
 
@@ -40,7 +41,7 @@ def prepare_defect(
 
     Args:
         source: folder or label file of the raw data.
-        format: a key of `DEFECT_FORMATS`.
+        format: a key of `DEFECT_FORMATS`, or "auto": see `recognise`.
         out: new dataset folder; an existing one with anything in it is refused.
         val_share: share of images that validate, between 0 and 1.
         group_by: see `split.group_rule`; None: the source's own groups where it has some, else every image its own.
@@ -52,7 +53,7 @@ def prepare_defect(
         workers: threads that decode; the result does not depend on it. None: one a core.
 
     Raises:
-        UsageError: unknown format, bad group rule, share or classes, `out` not empty.
+        UsageError: unknown format or none recognised, bad group rule, share or classes, `out` not empty.
         DataError: nothing usable, no validation images, or a split without a defect.
     """
     if format == "folder":
@@ -60,6 +61,7 @@ def prepare_defect(
             "--from folder: a folder of images has OK images alone, and nothing to learn from; name the format of the"
             " labelled images and add the folder with --ok DIR"
         )
+    format = recognise(Path(source), "defect") if format == AUTO else format
     reader = reader_of(DEFECT_FORMATS, format, "defect")
     request = Request.checked(
         Path(source),

@@ -11,6 +11,7 @@ from pipelines.prep.formats import TEXT_FORMATS, reader_of
 from pipelines.prep.images import ImageFacts
 from pipelines.prep.preparation import LabelKind, PrepareReport, Request, prepare
 from pipelines.prep.raw import RawImage, RawRegion, RawText
+from pipelines.prep.recognise import AUTO, recognise
 from pipelines.prep.repair import repaired_regions
 from pipelines.records import Fault, Record, TextAnnotation
 
@@ -34,7 +35,7 @@ def prepare_text(
 
     Args:
         source: folder or label file of the raw data.
-        format: a key of `TEXT_FORMATS`.
+        format: a key of `TEXT_FORMATS`, or "auto": see `recognise`.
         out: new dataset folder; an existing one with anything in it is refused.
         val_share: share of images that validate, between 0 and 1.
         group_by: see `split.group_rule`.
@@ -44,9 +45,10 @@ def prepare_text(
         workers: threads that decode; the result does not depend on it. None: one a core.
 
     Raises:
-        UsageError: unknown format, bad group rule or share, `out` not empty.
+        UsageError: unknown format or none recognised, bad group rule or share, `out` not empty.
         DataError: nothing usable, no validation images, or a split without text.
     """
+    format = recognise(Path(source), "text") if format == AUTO else format
     reader = reader_of(TEXT_FORMATS, format, "text")
     request = Request.checked(
         Path(source),

@@ -18,16 +18,18 @@ _DEFECT_COUNTS = {"images": "images", "ok_images": "OK images", "defects": "defe
 
 def prepare_text_dataset(source: Path, format: str, out: Path, reporter: Reporter, **options: Any) -> dict[str, Any]:
     """`prep.prepare_text`, told on the terminal; options as there."""
-    return _told(prepare_text(source, format, out, **options), reporter)
+    return _told(prepare_text(source, format, out, **options), format, reporter)
 
 
 def prepare_defect_dataset(source: Path, format: str, out: Path, reporter: Reporter, **options: Any) -> dict[str, Any]:
     """`prep.prepare_defect`, told on the terminal; options as there."""
-    return _told(prepare_defect(source, format, out, **options), reporter)
+    return _told(prepare_defect(source, format, out, **options), format, reporter)
 
 
-def _told(report: PrepareReport, reporter: Reporter) -> dict[str, Any]:
+def _told(report: PrepareReport, asked_format: str, reporter: Reporter) -> dict[str, Any]:
     content = report.to_json()
+    if report.format != asked_format:
+        reporter.note(f"recognised as {report.format}")
     _tell_faults(report.faults, reporter)
     _tell_counts(content["counts"], reporter)
     reporter.note(f"dry run: {report.out} was not written" if report.dry_run else f"dataset written to {report.out}")
