@@ -13,8 +13,8 @@ import numpy as np
 from pipelines.batching.colour import ColourJitter
 from pipelines.batching.jitter import check_scale_jitter, check_shares, scale_factor
 from pipelines.batching.shapes import ShapeChoice
-from pipelines.batching.views import quarter_turn, warp, window_view
-from pipelines.errors import DataError, UsageError
+from pipelines.batching.views import Look, quarter_turn, window_view
+from pipelines.errors import UsageError
 from pipelines.geometry import transform_boxes
 from pipelines.records import DefectAnnotation, Record
 from pipelines.tiles import view_boxes
@@ -60,12 +60,12 @@ class DefectAugmentation:
         check_shares(self, "shift_share", "min_visible")
 
     def apply(
-        self, image: np.ndarray, record: Record, choice: ShapeChoice, rng: np.random.Generator
+        self, look: Look, record: Record, choice: ShapeChoice, rng: np.random.Generator
     ) -> tuple[np.ndarray, DefectAnnotation]:
         """Make one sample's image and boxes.
 
         Args:
-            image: uint8 (height, width, 3), BGR; not changed.
+            look: shows the record's image through a view.
             record: its defects in the image's pixels, and its view: the tile to show, or None for the whole image.
             choice: the shape asked for.
             rng: the sample's randomness.
@@ -74,12 +74,12 @@ class DefectAugmentation:
             uint8 image of `choice.crop_hw`, and the boxes in its pixels; none of them on an OK sample.
 
         Raises:
-            DataError: the image is not of the size that the dataset says, so its boxes can't be trusted.
             UsageError: a whole page was asked for; whole images are a matter of `scale`.
         """
-        _check_job(image, record, choice)
+        if choice.is_page:
+            raise UsageError("whole_page_share is for text; to show whole images set it to 0 and give a longest side")
         matrix = self._view(record, choice.crop_hw, rng)
-        shown, annotation = warp(image, matrix, choice.crop_hw), self._seen(record, matrix, choice.crop_hw)
+        shown, annotation = look(matrix, choice.crop_hw), self._seen(record, matrix, choice.crop_hw)
         return (self.colour.apply(shown, rng) if self.colour else shown), annotation
 
     def _view(self, record: Record, crop_hw: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
@@ -139,13 +139,3 @@ def _corners(record: Record) -> np.ndarray:
     """Top left and bottom right of the tile, (2, 2), source pixels; of the image where there is no tile."""
     view = record.view_xyxy_px or (0, 0, *record.size_hw[::-1])
     return np.array(view, np.float64).reshape(2, 2)
-
-
-def _check_job(image: np.ndarray, record: Record, choice: ShapeChoice) -> None:
-    if image.shape[:2] != record.size_hw:
-        raise DataError(
-            f"{record.path}: the image is {image.shape[0]} x {image.shape[1]} (height x width), but the dataset says"
-            f" {record.size_hw[0]} x {record.size_hw[1]}; prepare the dataset again"
-        )
-    if choice.is_page:
-        raise UsageError("whole_page_share is for text; to show whole images set it to 0 and give a longest side")

@@ -92,7 +92,7 @@ class EpochMix:
         seed: of the run.
         min_visible: what makes a defect at a tile's edge one of the tile (see `view_boxes`); as the augmentation's.
         min_side_px: the same for slivers, in image pixels.
-        num_companions: records that share a sample with each, drawn from those of its kind (see `mosaic`).
+        num_companions: records that share a sample with each, OK ones among them by `ok_share` (see `mosaic`).
 
     Raises:
         UsageError: an impossible share or threshold.
@@ -131,13 +131,13 @@ class EpochMix:
         return np.concatenate([self._defective[np.repeat(shuffled, counts)], self._ok_of(epoch)])
 
     def companions(self, epoch: int, places: np.ndarray) -> np.ndarray:
-        num_defective = self.num_samples - self._num_ok
-        pools = [self._defective if place < num_defective else self._ok for place in places]
-        drawn = [
-            companion_rng(self._seed, epoch, int(place)).choice(pool, self._num_companions)
-            for place, pool in zip(places, pools, strict=True)
-        ]
+        drawn = [self._drawn(companion_rng(self._seed, epoch, int(place))) for place in places]
         return np.array(drawn, np.int64).reshape(len(places), self._num_companions)
+
+    def _drawn(self, rng: np.random.Generator) -> list[int]:
+        """Companions of one sample: each OK as often as the epoch's samples are."""
+        is_ok = rng.random(self._num_companions) < self._num_ok / self.num_samples
+        return [int(rng.choice(self._ok if ok else self._defective)) for ok in is_ok]
 
     def composition(self, indices: np.ndarray | None = None) -> Composition:
         """What the samples at these positions show; None: all records once, the pool that epochs draw from."""

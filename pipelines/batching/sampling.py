@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from pipelines.batching.looking import look_at
 from pipelines.batching.mosaic import assembled, piece_choice
 from pipelines.batching.order import sample_rng
 from pipelines.batching.shapes import ShapeChoice
-from pipelines.dataset import read_image
+from pipelines.batching.views import Look
 from pipelines.errors import DataError, WholebatchError
 from pipelines.records import Record, Sample
 
@@ -24,12 +26,12 @@ class Augmentation(Protocol):
     """How the samples of one task may differ from what evaluation sees; picklable for workers."""
 
     def apply(
-        self, image: np.ndarray, record: Record, choice: ShapeChoice, rng: np.random.Generator
+        self, look: Look, record: Record, choice: ShapeChoice, rng: np.random.Generator
     ) -> tuple[np.ndarray, Any]:
         """Make one sample's image and annotation.
 
         Args:
-            image: the record's, uint8 (height, width, 3), BGR; not changed.
+            look: shows the record's image through a view.
             record: its annotation in the image's pixels, and the part of the image to show.
             choice: the shape asked for.
             rng: the sample's randomness.
@@ -95,9 +97,8 @@ class SampleMaker:
         return _naming(job.record, lambda: self.targets(seen, annotation, job.record.path))
 
     def _piece(self, record: Record, choice: ShapeChoice, rng: np.random.Generator) -> tuple[np.ndarray, Any]:
-        return _naming(
-            record, lambda: self.augmentation.apply(read_image(self.root / record.path), record, choice, rng)
-        )
+        look = partial(look_at, self.root / record.path, record.size_hw)
+        return _naming(record, lambda: self.augmentation.apply(look, record, choice, rng))
 
 
 def _naming(record: Record, make: Callable[[], T]) -> T:

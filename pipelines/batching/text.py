@@ -15,7 +15,7 @@ import numpy as np
 from pipelines.batching.colour import ColourJitter
 from pipelines.batching.jitter import check_scale_jitter, check_shares, scale_factor
 from pipelines.batching.shapes import STRIDE_PX, ShapeChoice
-from pipelines.batching.views import crop_view, page_view, view_annotation, warp
+from pipelines.batching.views import Look, crop_view, page_view, view_annotation
 from pipelines.geometry import equivalent_height
 from pipelines.records import Record, TextAnnotation
 
@@ -51,12 +51,12 @@ class TextAugmentation:
         check_shares(self, "text_share", "min_visible")
 
     def apply(
-        self, image: np.ndarray, record: Record, choice: ShapeChoice, rng: np.random.Generator
+        self, look: Look, record: Record, choice: ShapeChoice, rng: np.random.Generator
     ) -> tuple[np.ndarray, TextAnnotation]:
         """Make one sample's image and regions.
 
         Args:
-            image: uint8 (height, width, 3), BGR; not changed.
+            look: shows the record's image through a view.
             record: the image with its regions; all of it is shown from, text records have no view.
             choice: the shape asked for.
             rng: the sample's randomness.
@@ -65,7 +65,7 @@ class TextAugmentation:
             uint8 image with sides that are multiples of 32, and the regions in its pixels.
         """
         annotation: TextAnnotation = record.annotation
-        source_hw = (int(image.shape[0]), int(image.shape[1]))
+        source_hw = record.size_hw
         jitter = scale_factor(self.scale_jitter, rng)
         angle = self.rotation_degrees * rng.uniform(-1, 1)
         page_hw = self._page_hw(source_hw, jitter) if choice.is_page else None
@@ -75,7 +75,7 @@ class TextAugmentation:
             scale = jitter * self.evaluation_scale(source_hw)
             anchor = self._anchor(annotation, scale, rng)
             size_hw, matrix = choice.crop_hw, crop_view(source_hw, choice.crop_hw, scale, angle, rng, anchor)
-        seen = warp(image, matrix, size_hw)
+        seen = look(matrix, size_hw)
         regions = view_annotation(annotation, matrix, size_hw, self.min_visible)
         return (self.colour.apply(seen, rng) if self.colour else seen), regions
 

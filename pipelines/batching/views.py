@@ -5,11 +5,16 @@ Points are in the frame of records (origin at a pixel's corner); OpenCV warps pi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import cv2
 import numpy as np
 
 from pipelines.geometry import clip_polygon, is_simple_polygon, transform_points
 from pipelines.records import TextAnnotation, TextRegion
+
+Look = Callable[[np.ndarray, tuple[int, int]], np.ndarray]
+"""`look(matrix, size_hw)`: what a view shows of some image, uint8 (height, width, 3), BGR."""
 
 
 def crop_view(

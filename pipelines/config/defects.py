@@ -84,7 +84,7 @@ class DefectBatchingSection(Section):
     tiles of this size that share `overlap` network pixels. `ok_share` of the samples show no defect; null takes every
     one once an epoch. Classes shown by fewer than `repeat_threshold` of the defective samples come more often; null:
     no repeats. With `mosaic` a sample is two by two pieces of half its sides, each from an image of its own: four small
-    defects for the price of one.
+    defects for the price of one. `ok_share` is then of the pieces.
     """
 
     crop: tuple[Side, Side] = (640, 640)

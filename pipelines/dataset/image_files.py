@@ -26,8 +26,25 @@ _FOREIGN_STARTS = {
 Image.MAX_IMAGE_PIXELS = 2**30
 
 
-def read_image(path: Path | str) -> np.ndarray:
-    """Decode an image file, upright, whatever characters its path holds; uint8 (h, w, 3), BGR.
+_REDUCED = {
+    1: cv2.IMREAD_COLOR,
+    2: cv2.IMREAD_REDUCED_COLOR_2,
+    4: cv2.IMREAD_REDUCED_COLOR_4,
+    8: cv2.IMREAD_REDUCED_COLOR_8,
+}
+_JPEG_START = (0xFF, 0xD8)
+
+
+def read_image(path: Path | str, reduction: int = 1) -> np.ndarray:
+    """Decode an image file, upright, whatever characters its path holds.
+
+    Args:
+        path: the file.
+        reduction: 1, 2, 4 or 8: a JPEG is decoded at this fraction of its size, several times as fast; the means of
+            its pixels, sides rounded up. Other formats gain nothing by it and come whole.
+
+    Returns:
+        uint8 (h, w, 3), BGR.
 
     Raises:
         DataError: missing, empty, cut off, or not an image; names the file.
@@ -41,7 +58,8 @@ def read_image(path: Path | str) -> np.ndarray:
     if fault:
         raise DataError(f"{path}: {fault}")
     try:
-        image: np.ndarray | None = cv2.imdecode(content, cv2.IMREAD_COLOR)
+        is_jpeg = tuple(content[:2]) == _JPEG_START
+        image: np.ndarray | None = cv2.imdecode(content, _REDUCED[reduction if is_jpeg else 1])
     except cv2.error as error:
         raise DataError(f"{path}: can't be decoded: {error.err}") from None
     if image is None:

@@ -54,10 +54,10 @@ def read_paddleocr(source: Path, images: Path | None) -> Iterator[RawText | Faul
             f"0 of {len(tried)} images found under {folder}; first tried path: {tried[0]}; "
             "say where they are with --images DIR"
         )
-    for path in sorted(folder.rglob("*")):
-        if path.suffix.lower() in IMAGE_SUFFIXES and _CROPS not in path.parts and path.resolve() not in used:
+    for picture in sorted(folder.rglob("*")):
+        if picture.suffix.lower() in IMAGE_SUFFIXES and _CROPS not in picture.parts and picture.resolve() not in used:
             reason = "no label file lists it: left out; an image without text has a line of its own, `PATH<TAB>[]`"
-            yield Fault(str(path), reason, "dropped")
+            yield Fault(str(picture), reason, "dropped")
 
 
 def _label_files(source: Path) -> list[tuple[Path, str]]:

@@ -97,7 +97,7 @@ def training_samples(
     reporter.note(f"{len(records)} training images, {num_ok} of them OK{cut}")
     reporter.note(f"to draw from: {mix.composition().describe(class_names)}")
     if batching.mosaic:
-        reporter.note(f"a sample is a mosaic of {1 + NUM_COMPANIONS} such views, all with defects or all OK")
+        reporter.note(f"a sample is a mosaic of {1 + NUM_COMPANIONS} such views, each with defects or OK by ok_share")
     reporter.note(f"an epoch: {mix.composition(mix.indices(0)).describe(class_names)}")
     return Samples(views, mix)
 

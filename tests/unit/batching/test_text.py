@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -9,12 +11,17 @@ from pipelines.batching.colour import ColourJitter
 from pipelines.batching.order import sample_rng
 from pipelines.batching.shapes import ShapeChoice
 from pipelines.batching.text import TextAugmentation
+from pipelines.batching.views import Look, warp
 from pipelines.errors import UsageError
 from pipelines.geometry import equivalent_height
 from pipelines.records import Record, TextAnnotation, TextRegion
 from pipelines.text_detection.resize import ResizeRule
 
 RULE = ResizeRule(640)
+
+
+def look(image: np.ndarray) -> Look:
+    return partial(warp, image)
 
 
 def lone_line() -> tuple[np.ndarray, Record]:
@@ -32,7 +39,7 @@ def test_text_is_seen_at_evaluations_scale_times_the_jitter() -> None:
     assert scale == pytest.approx(0.32)  # 2000 -> 640
     heights = []
     for index in range(60):
-        _, seen = augmentation.apply(image, record, ShapeChoice((256, 256)), sample_rng(0, 0, index))
+        _, seen = augmentation.apply(look(image), record, ShapeChoice((256, 256)), sample_rng(0, 0, index))
         heights += [equivalent_height(region.points_px) for region in seen.regions]
     assert len(heights) == 60
     assert 0.8 * 12.8 - 0.01 <= min(heights) < 11 and 15 < max(heights) <= 1.25 * 12.8 + 0.01
@@ -41,7 +48,7 @@ def test_text_is_seen_at_evaluations_scale_times_the_jitter() -> None:
 def test_share_of_crops_with_text_is_as_asked_and_some_stay_without() -> None:
     image, record = lone_line()
     augmentation = TextAugmentation(RULE.size_hw, text_share=0.7)
-    views = [augmentation.apply(image, record, ShapeChoice((96, 96)), sample_rng(0, 0, i))[1] for i in range(200)]
+    views = [augmentation.apply(look(image), record, ShapeChoice((96, 96)), sample_rng(0, 0, i))[1] for i in range(200)]
     with_text = np.mean([any(not region.is_ignored for region in seen.regions) for seen in views])
     assert 0.62 < with_text < 0.85  # 0.7 and the lucky ones among the others
 
@@ -49,8 +56,8 @@ def test_share_of_crops_with_text_is_as_asked_and_some_stay_without() -> None:
 def test_shapes_are_as_asked_and_pages_follow_the_rule() -> None:
     image, record = lone_line()
     augmentation = TextAugmentation(RULE.size_hw, scale_jitter=(1.0, 1.0), rotation_degrees=0, colour=None)
-    crop, _ = augmentation.apply(image, record, ShapeChoice((224, 352)), sample_rng(0, 0, 0))
-    page, seen = augmentation.apply(image, record, ShapeChoice((64, 64), is_page=True), sample_rng(0, 0, 0))
+    crop, _ = augmentation.apply(look(image), record, ShapeChoice((224, 352)), sample_rng(0, 0, 0))
+    page, seen = augmentation.apply(look(image), record, ShapeChoice((64, 64), is_page=True), sample_rng(0, 0, 0))
     assert crop.shape == (224, 352, 3)
     assert page.shape[:2] == RULE.size_hw((2000, 1600)) == (640, 512)
     np.testing.assert_allclose(seen.regions[0].points_px, record.annotation.regions[0].points_px * 0.32, rtol=1e-5)
@@ -61,7 +68,7 @@ def test_page_over_the_budget_is_scaled_down_within_the_jitter_or_cropped() -> N
     for budget, is_page in ((640 * 512 - 1, True), (200 * 200, False)):
         augmentation = TextAugmentation(RULE.size_hw, page_max_pixels=budget)
         for index in range(10):
-            page, _ = augmentation.apply(image, record, ShapeChoice((64, 96), True), sample_rng(0, 0, index))
+            page, _ = augmentation.apply(look(image), record, ShapeChoice((64, 96), True), sample_rng(0, 0, index))
             assert page.shape[0] * page.shape[1] <= budget
             assert all(side % 32 == 0 for side in page.shape[:2])
             assert (page.shape != (64, 96, 3)) == is_page
@@ -72,7 +79,7 @@ def test_same_randomness_gives_the_same_bytes_and_inputs_stay_as_they_were() -> 
     before, points = image.copy(), record.annotation.regions[0].points_px.copy()
     augmentation = TextAugmentation(RULE.size_hw)
     choice = ShapeChoice((128, 128))
-    one, two, other = (augmentation.apply(image, record, choice, sample_rng(0, 0, i))[0] for i in (1, 1, 2))
+    one, two, other = (augmentation.apply(look(image), record, choice, sample_rng(0, 0, i))[0] for i in (1, 1, 2))
     assert np.array_equal(one, two) and not np.array_equal(one, other)
     assert np.array_equal(image, before) and np.array_equal(record.annotation.regions[0].points_px, points)
 
@@ -81,7 +88,7 @@ def test_same_randomness_gives_the_same_bytes_and_inputs_stay_as_they_were() -> 
 def test_odd_source_sizes_and_blank_pages_make_samples(size_hw: tuple[int, int]) -> None:
     image, record = np.full((*size_hw, 3), 255, np.uint8), Record("page.png", size_hw, TextAnnotation())
     for choice in (ShapeChoice((96, 64)), ShapeChoice((96, 64), is_page=True)):
-        seen, annotation = TextAugmentation(RULE.size_hw).apply(image, record, choice, sample_rng(0, 0, 0))
+        seen, annotation = TextAugmentation(RULE.size_hw).apply(look(image), record, choice, sample_rng(0, 0, 0))
         assert all(side % 32 == 0 and side > 0 for side in seen.shape[:2])
         assert annotation.regions == ()
 
