@@ -97,7 +97,9 @@ def paddleocr_maps(size_hw: tuple[int, int], polygons: list[np.ndarray]) -> dict
 
 
 def test_ratio_rule_draws_paddleocrs_maps() -> None:
+    curved = np.array([[170, 60], [205, 70], [240, 60], [240, 95], [205, 105], [170, 95]], np.float32)
     polygons = [rectangle((90, 40), 140, 24), rectangle((100, 100), 150, 30, 8), rectangle((150, 180), 40, 60, -30)]
+    polygons.append(curved)
     ours = TextTargets("ratio").draw((240, 256), annotation(*polygons)).maps
     theirs = paddleocr_maps((240, 256), polygons)
     for name in ("shrink_map", "threshold_mask"):
