@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.dataset.coco_files import CocoFile, entry_item, read_coco
-from pipelines.dataset.label_files import normalised_path
 from pipelines.errors import DataError
 from pipelines.prep.coco_entries import Tally, identity, raw_box
-from pipelines.prep.image_search import AmbiguousImageError, ImageSearch
-from pipelines.prep.raw import ClassList, DefectItem, RawBox, RawDefects, RawImage, Unlabelled, name_below
+from pipelines.prep.named_images import NamedImage, NamedImages
+from pipelines.prep.raw import ClassList, DefectItem, RawBox, RawDefects, Unlabelled
 from pipelines.prep.split_lists import side_of
 from pipelines.records import Fault
 
@@ -36,9 +35,7 @@ def read_coco_source(source: Path, images: Path | None) -> Iterator[DefectItem]:
         DataError: no COCO file, or none of its images found.
     """
     files = _label_files(source)
-    search = ImageSearch(images or (source.parent if source.is_file() else source))
-    used: set[Path] = set()
-    tried: list[str] = []
+    found = NamedImages(source, images)
     for path, split in files:
         try:
             coco = read_coco(path)
@@ -48,16 +45,8 @@ def read_coco_source(source: Path, images: Path | None) -> Iterator[DefectItem]:
             yield Fault(str(path), str(error), "dropped")
             continue
         yield ClassList(tuple(c["name"] for c in coco.categories if isinstance(c.get("name"), str)))
-        for item in _images_of(coco, search, split, source, tried):
-            if isinstance(item, RawImage | Unlabelled):
-                used.add(item.image)
-            yield item
-    if not used:
-        first = f"; first tried: {tried[0]}" if tried else ""
-        raise DataError(f"0 of {len(tried)} images found under {search.folder}{first}; say where with --images DIR")
-    for path in search.files():
-        if path not in used:
-            yield Unlabelled(path, f"no entry in {', '.join(label.name for label, _ in files)}")
+        yield from _images_of(coco, found, split)
+    yield from found.unlisted([path for path, _ in files])
 
 
 def _label_files(source: Path) -> list[tuple[Path, str]]:
@@ -76,27 +65,17 @@ def _label_files(source: Path) -> list[tuple[Path, str]]:
     )
 
 
-def _images_of(
-    coco: CocoFile, search: ImageSearch, split: str, source: Path, tried: list[str]
-) -> Iterator[RawDefects | Unlabelled | Fault]:
+def _images_of(coco: CocoFile, found: NamedImages, split: str) -> Iterator[RawDefects | Unlabelled | Fault]:
     """Every image of a file that is there, with its boxes; and everything wrong with the file's entries."""
-    label = str(coco.path)
-    tally = Tally(label)
+    tally = Tally(str(coco.path))
     images, faults = _by_id(coco, tally)
     yield from faults
     yield from _add_boxes(coco, images, tally)
     yield from tally.faults()
     for listed in images.values():
-        tried.append(str(listed.entry.get("file_name")))
-        try:
-            path = search.find(normalised_path(tried[-1]), coco.path)
-        except DataError as error:
-            yield Fault(label, str(error), "dropped", item=listed.item)
-            yield from error.unlabelled if isinstance(error, AmbiguousImageError) else ()
-            continue
-        name = name_below(path, source)
-        boxes = tuple(listed.boxes)
-        yield RawImage(path, name, label, None, boxes, split, said_hw=_said_hw(listed.entry), fault=listed.fault)
+        name, boxes = str(listed.entry.get("file_name")), tuple(listed.boxes)
+        entry = NamedImage((name,), listed.item, boxes, split, _said_hw(listed.entry), listed.fault)
+        yield from found.located(entry, coco.path)
 
 
 def _by_id(coco: CocoFile, tally: Tally) -> tuple[dict[Hashable, _Listed], list[Fault]]:

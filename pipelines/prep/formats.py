@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pipelines.errors import UsageError
 from pipelines.prep.coco import read_coco_source
+from pipelines.prep.cvat import read_cvat, read_cvat_text
 from pipelines.prep.deeppcb import read_deeppcb
 from pipelines.prep.icdar2015 import read_icdar2015
 from pipelines.prep.labelme import read_labelme, read_labelme_text
@@ -19,6 +20,7 @@ from pipelines.prep.voc import read_voc
 AnyReader = TypeVar("AnyReader", TextReader, DefectReader)
 
 TEXT_FORMATS: dict[str, TextReader] = {
+    "cvat": read_cvat_text,
     "icdar2015": read_icdar2015,
     "labelme": read_labelme_text,
     "paddleocr": read_paddleocr,
@@ -26,6 +28,7 @@ TEXT_FORMATS: dict[str, TextReader] = {
 }
 DEFECT_FORMATS: dict[str, DefectReader] = {
     "coco": read_coco_source,
+    "cvat": read_cvat,
     "deeppcb": read_deeppcb,
     "labelme": read_labelme,
     "voc": read_voc,

@@ -25,26 +25,29 @@ class ImageSearch:
     def __init__(self, folder: Path):
         self.folder = folder
 
-    def find(self, name: str, label: Path) -> Path:
-        """The file that a label file means by `name` (forward slashes).
+    def find(self, names: Sequence[str], label: Path) -> Path:
+        """The file that a label file means by one of `names` (forward slashes), of which the first is the likeliest.
 
         Raises:
-            AmbiguousImageError: several of which any may be meant.
+            AmbiguousImageError: several files of which any may be meant.
             DataError: none.
         """
-        tail = name.rsplit("/", 1)[-1]
         roots = [self.folder, label.parent, label.parent.parent]
-        for root in dict.fromkeys([*roots, *(root / "images" for root in roots)]):
-            if is_there(root / name):
-                return root / name
-        alike = self._by_name.get(tail, [])
-        exact = [path for path in alike if path.as_posix().endswith(f"/{name}")]
-        if len(exact or alike) == 1:
-            return (exact or alike)[0]
-        if alike:
-            shown = f"{alike[0]}, {alike[1]}, ..."
-            raise AmbiguousImageError(f"{len(alike)} images are called {tail}: {shown}; say which folder", alike)
-        raise DataError(f"image not found: {name} at or below {self.folder}; say where it is with --images DIR")
+        roots = list(dict.fromkeys([*roots, *(root / "images" for root in roots)]))
+        for name in names:
+            for root in roots:
+                if is_there(root / name):
+                    return root / name
+        for name in names:
+            tail = name.rsplit("/", 1)[-1]
+            alike = self._by_name.get(tail, [])
+            exact = [path for path in alike if path.as_posix().endswith(f"/{name}")]
+            if len(exact or alike) == 1:
+                return (exact or alike)[0]
+            if alike:
+                shown = f"{alike[0]}, {alike[1]}, ..."
+                raise AmbiguousImageError(f"{len(alike)} images are called {tail}: {shown}; say which folder", alike)
+        raise DataError(f"image not found: {names[0]} at or below {self.folder}; say where it is with --images DIR")
 
     def files(self) -> list[Path]:
         """All image files at and below the folder, sorted."""

@@ -100,9 +100,11 @@ def _is_deeppcb(seen: Glance) -> bool:
     return any(_PAIR.match(line.strip()) for start in lists for line in start.lines[:5])
 
 
+_CVAT = Sign("an XML that starts with <annotations>", _any_xml("annotations"))
 _LABELME = Sign('JSONs with "shapes"', _any_json(_is_labelme))
 
 TEXT_SIGNS: dict[str, Sign] = {
+    "cvat": _CVAT,
     "icdar2015": Sign("gt_NAME.txt with x1,y1,...,x4,y4,text lines", _is_icdar2015),
     "labelme": _LABELME,
     "paddleocr": Sign("a .txt with lines PATH<TAB>[...]", _is_paddleocr),
@@ -110,6 +112,7 @@ TEXT_SIGNS: dict[str, Sign] = {
 }
 DEFECT_SIGNS: dict[str, Sign] = {
     "coco": Sign('a JSON with "images", "annotations" and "categories"', _any_json(_is_coco)),
+    "cvat": _CVAT,
     "deeppcb": Sign("trainval.txt with lines IMAGE.jpg LABELS.txt", _is_deeppcb),
     "labelme": _LABELME,
     "voc": Sign("XMLs that start with <annotation>", _any_xml("annotation")),

@@ -207,7 +207,7 @@ def test_a_class_that_val_has_nothing_of_is_a_warning(source, tmp_path):
     ("arguments", "error", "message"),
     [
         ({"format": "folder"}, UsageError, "nothing to learn from; name the format"),
-        ({"format": "yolo"}, UsageError, "unknown defect format 'yolo'; expected one of coco, deeppcb, labelme, voc"),
+        ({"format": "via"}, UsageError, "unknown defect format 'via'; expected one of coco, "),
         ({"format": "labelm"}, UsageError, "did you mean labelme"),
         ({"classes": ["scrach", "dent"]}, UsageError, "did you mean 'scratch'"),
         ({"ok_folders": [Path("nowhere")]}, DataError, "nowhere: no such image folder"),
