@@ -11,6 +11,7 @@ from pipelines.prep.coco import read_coco_source
 from pipelines.prep.cvat import read_cvat, read_cvat_text
 from pipelines.prep.deeppcb import read_deeppcb
 from pipelines.prep.icdar2015 import read_icdar2015
+from pipelines.prep.label_studio import read_label_studio, read_label_studio_text
 from pipelines.prep.labelme import read_labelme, read_labelme_text
 from pipelines.prep.paddleocr import read_paddleocr
 from pipelines.prep.raw import DefectReader, TextReader
@@ -23,6 +24,7 @@ TEXT_FORMATS: dict[str, TextReader] = {
     "cvat": read_cvat_text,
     "icdar2015": read_icdar2015,
     "labelme": read_labelme_text,
+    "labelstudio": read_label_studio_text,
     "paddleocr": read_paddleocr,
     "sroie": read_sroie,
 }
@@ -31,6 +33,7 @@ DEFECT_FORMATS: dict[str, DefectReader] = {
     "cvat": read_cvat,
     "deeppcb": read_deeppcb,
     "labelme": read_labelme,
+    "labelstudio": read_label_studio,
     "voc": read_voc,
 }
 

@@ -41,6 +41,10 @@ class NamedImages:
         self._used: set[Path] = set()
         self._tried: list[str] = []
 
+    def files(self) -> list[Path]:
+        """All image files at and below the folder, sorted."""
+        return self._search.files()
+
     def located(self, entry: NamedImage[Region], label: Path) -> Iterator[RawImage[Region] | Unlabelled | Fault]:
         """The image of an entry, or why it has none."""
         self._tried.append(entry.names[0])

@@ -77,6 +77,14 @@ def _is_labelme(start: Start) -> bool:
     return start.has_keys(1, "shapes") or ((1, "imageData") in start.keys and '"shapes"' in start.end)
 
 
+def _is_label_studio(start: Start) -> bool:
+    if start.text.lstrip()[:1] == "[":
+        # Where a task is long, its "data" comes late.
+        has_annotations = any(start.has_keys(2, name) for name in ("annotations", "completions"))
+        return has_annotations or start.has_keys(2, "annotation_id", "annotator")
+    return start.has_keys(1, "annotations", "data") or start.has_keys(1, "result", "task")
+
+
 def _is_paddleocr(seen: Glance) -> bool:
     return any(_PADDLE_LINE.match(line) for start in seen.starts(".txt") for line in start.lines[:20])
 
@@ -102,11 +110,13 @@ def _is_deeppcb(seen: Glance) -> bool:
 
 _CVAT = Sign("an XML that starts with <annotations>", _any_xml("annotations"))
 _LABELME = Sign('JSONs with "shapes"', _any_json(_is_labelme))
+_LABEL_STUDIO = Sign('a JSON list of tasks with "annotations"', _any_json(_is_label_studio))
 
 TEXT_SIGNS: dict[str, Sign] = {
     "cvat": _CVAT,
     "icdar2015": Sign("gt_NAME.txt with x1,y1,...,x4,y4,text lines", _is_icdar2015),
     "labelme": _LABELME,
+    "labelstudio": _LABEL_STUDIO,
     "paddleocr": Sign("a .txt with lines PATH<TAB>[...]", _is_paddleocr),
     "sroie": Sign("box/ID.csv with x1,y1,...,x4,y4,text lines", _is_sroie),
 }
@@ -115,5 +125,6 @@ DEFECT_SIGNS: dict[str, Sign] = {
     "cvat": _CVAT,
     "deeppcb": Sign("trainval.txt with lines IMAGE.jpg LABELS.txt", _is_deeppcb),
     "labelme": _LABELME,
+    "labelstudio": _LABEL_STUDIO,
     "voc": Sign("XMLs that start with <annotation>", _any_xml("annotation")),
 }
