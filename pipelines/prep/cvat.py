@@ -20,7 +20,7 @@ from pipelines.prep.named_images import NamedImage, NamedImages
 from pipelines.prep.raw import IMAGE_SUFFIXES, ClassList, DefectItem, DrawnItem, Outline, RawShape, RawText
 from pipelines.prep.shapes import as_defects, as_text, ellipse, outline_of, rectangle, turned
 from pipelines.prep.split_lists import side_of
-from pipelines.prep.xml_files import read_xml
+from pipelines.prep.xml_files import finite_numbers, read_xml
 from pipelines.records import Fault
 
 _KINDS: Mapping[str, Literal["area", "line", "mask"]] = {
@@ -171,17 +171,4 @@ def _outline(element: Element) -> Outline:
 
 
 def _numbers(element: Element, *names: str) -> list[float]:
-    """Attributes as finite numbers.
-
-    Raises:
-        DataError: one of them is none.
-    """
-    texts = {name: element.get(name, "") for name in names}
-    try:
-        numbers = [float(text) for text in texts.values()]
-    except ValueError:
-        numbers = []
-    if not numbers or not all(map(math.isfinite, numbers)):
-        shown = ", ".join(f"{name}={text!r}" for name, text in texts.items())
-        raise DataError(f"expected {len(names)} number(s), but got {shown}")
-    return numbers
+    return finite_numbers({name: element.get(name, "") for name in names})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,8 +14,10 @@ from pipelines.prep.glance import Glance, Start, glance
 AUTO = "auto"
 """As a format's name: find out."""
 
+_ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".7z", ".rar")
 _CORNERS = re.compile(r"^\s*(-?\d+(\.\d+)?\s*,\s*){7}-?\d+(\.\d+)?\s*(,|$)")
 _PAIR = re.compile(r"^\S+\.(jpe?g|png|bmp)\s+\S+\.txt$", re.IGNORECASE)
+_YOLO_LINE = re.compile(r"^\s*\d+(\s+-?[01]?(\.\d+)?(e-?\d+)?){4,}\s*$")
 _PADDLE_LINE = re.compile(r"^[^\t]+\t\s*\[")
 
 
@@ -41,22 +43,24 @@ def recognise(source: Path, kind: Literal["text", "defect"]) -> str:
     """
     if not source.exists():
         raise DataError(f"{source}: no such file or folder")
-    signs = TEXT_SIGNS if kind == "text" else DEFECT_SIGNS
+    signs, others = (TEXT_SIGNS, DEFECT_SIGNS) if kind == "text" else (DEFECT_SIGNS, TEXT_SIGNS)
     seen = glance(source)
     found = [name for name, sign in signs.items() if sign.is_seen(seen)]
     if len(found) == 1:
         return found[0]
     if found:
         may_be = " or ".join(f"{name} ({signs[name].looks_like})" for name in found)
-        raise UsageError(f"{source}: may be {may_be}; say which with --from {found[0]} or --from {found[1]}")
-    raise UsageError(_unknown(source, kind, signs))
-
-
-def _unknown(source: Path, kind: str, signs: Mapping[str, Sign]) -> str:
-    if source.suffix.lower() in (".zip", ".tar", ".gz", ".7z", ".rar"):
-        return f"{source}: an archive; unpack it, and give the folder"
+        raise UsageError(f"{source}: may be {may_be}; say which with --from {' or --from '.join(found)}")
+    if source.suffix.lower() in _ARCHIVES:
+        raise UsageError(f"{source}: an archive; unpack it and give the folder")
+    other = next((name for name, sign in others.items() if sign.is_seen(seen)), "")
+    hint = (
+        f"; it looks like {other}, which is read by `prepare {'defect' if kind == 'text' else 'text'}`" if other else ""
+    )
     looked_for = "; ".join(f"{name}: {sign.looks_like}" for name, sign in signs.items())
-    return f"{source}: no {kind} format recognised. Looked for {looked_for}. Name the format with --from FORMAT"
+    raise UsageError(
+        f"{source}: no {kind} format recognised{hint}. Looked for {looked_for}. Name the format with --from FORMAT"
+    )
 
 
 def _any_json(test: Callable[[Start], bool]) -> Callable[[Glance], bool]:
@@ -108,17 +112,30 @@ def _is_deeppcb(seen: Glance) -> bool:
     return any(_PAIR.match(line.strip()) for start in lists for line in start.lines[:5])
 
 
+def _is_yolo(seen: Glance) -> bool:
+    starts = [start for start in seen.starts(".txt") if start.path.stem in {image.stem for image in seen.images}]
+    return any(_YOLO_LINE.match(line) for start in starts for line in start.lines[:5])
+
+
+def _has_masks(seen: Glance) -> bool:
+    folders = {part.lower() for folder in seen.folders for part in folder.split("/")}
+    return bool(folders & {"masks", "ground_truth"}) or any(path.stem.endswith("_mask") for path in seen.images)
+
+
 _CVAT = Sign("an XML that starts with <annotations>", _any_xml("annotations"))
 _LABELME = Sign('JSONs with "shapes"', _any_json(_is_labelme))
 _LABEL_STUDIO = Sign('a JSON list of tasks with "annotations"', _any_json(_is_label_studio))
 
 TEXT_SIGNS: dict[str, Sign] = {
     "cvat": _CVAT,
+    "funsd": Sign('JSONs with "form"', _any_json(lambda start: start.has_keys(1, "form"))),
     "icdar2015": Sign("gt_NAME.txt with x1,y1,...,x4,y4,text lines", _is_icdar2015),
     "labelme": _LABELME,
     "labelstudio": _LABEL_STUDIO,
     "paddleocr": Sign("a .txt with lines PATH<TAB>[...]", _is_paddleocr),
+    "page": Sign("XMLs that start with <PcGts>", _any_xml("PcGts")),
     "sroie": Sign("box/ID.csv with x1,y1,...,x4,y4,text lines", _is_sroie),
+    "xfund": Sign('a JSON with "documents"', _any_json(lambda start: start.has_keys(1, "documents"))),
 }
 DEFECT_SIGNS: dict[str, Sign] = {
     "coco": Sign('a JSON with "images", "annotations" and "categories"', _any_json(_is_coco)),
@@ -126,5 +143,7 @@ DEFECT_SIGNS: dict[str, Sign] = {
     "deeppcb": Sign("trainval.txt with lines IMAGE.jpg LABELS.txt", _is_deeppcb),
     "labelme": _LABELME,
     "labelstudio": _LABEL_STUDIO,
+    "masks": Sign("a folder masks or ground_truth, or pictures NAME_mask.png", _has_masks),
     "voc": Sign("XMLs that start with <annotation>", _any_xml("annotation")),
+    "yolo": Sign("NAME.txt of images with lines CLASS x y width height", _is_yolo),
 }

@@ -151,7 +151,7 @@ def ellipse(centre: tuple[float, float], radii: tuple[float, float]) -> Outline:
 
 
 def turned(outline: Outline, radians: float, about: tuple[float, float]) -> Outline:
-    """The outline turned clockwise as seen (y points down) about a point; a full turn or none changes nothing."""
+    """The outline turned clockwise as seen (y points down) about a point, by a finite angle."""
     if not radians:
         return outline
     cos, sin = math.cos(radians), math.sin(radians)

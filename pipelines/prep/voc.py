@@ -16,7 +16,7 @@ from pipelines.errors import DataError
 from pipelines.prep.paired_files import LabelFile, paired_images
 from pipelines.prep.raw import DefectItem, RawBox
 from pipelines.prep.shapes import enclosing_box, outline_of, rectangle, turned
-from pipelines.prep.xml_files import read_xml
+from pipelines.prep.xml_files import finite_numbers, read_xml
 
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _TURNED = ("cx", "cy", "w", "h", "angle")
@@ -79,12 +79,10 @@ def _numbers(element: Element, box: str, names: Sequence[str]) -> list[float]:
     Raises:
         DataError: one of them is none.
     """
-    texts = [_text(element, f"{box}/{name}") for name in names]
     try:
-        return [float(text) for text in texts]
-    except ValueError:
-        shown = ", ".join(f"{name}={text!r}" for name, text in zip(names, texts, strict=True))
-        raise DataError(f"expected a {box} of {len(names)} numbers, but got {shown}") from None
+        return finite_numbers({name: _text(element, f"{box}/{name}") for name in names})
+    except DataError as error:
+        raise DataError(f"{box}: {error}") from None
 
 
 def _text(element: Element, path: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -34,6 +36,22 @@ def read_xml(path: Path) -> Element:
     except (expat.ExpatError, ValueError, LookupError) as error:
         raise DataError(f"no valid XML: {error}") from None
     return builder.close()
+
+
+def finite_numbers(texts: Mapping[str, str]) -> list[float]:
+    """Texts by their names as finite numbers.
+
+    Raises:
+        DataError: one of them is none.
+    """
+    try:
+        numbers = [float(text) for text in texts.values()]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(map(math.isfinite, numbers)):
+        shown = ", ".join(f"{name}={text!r}" for name, text in texts.items())
+        raise DataError(f"expected {len(texts)} number(s), but got {shown}")
+    return numbers
 
 
 def _refuse_entity(name: str, *_: object) -> None:

@@ -108,5 +108,60 @@ def _deeppcb(root: Path) -> None:
         (root / listing).write_text(" ".join(pair) + "\n", encoding="utf-8")
 
 
-TEXT_SOURCES: dict[str, WriteSource] = {"icdar2015": _icdar2015, "paddleocr": _paddleocr, "sroie": _sroie}
-DEFECT_SOURCES: dict[str, WriteSource] = {"coco": _coco, "deeppcb": _deeppcb, "labelme": _labelme, "voc": _voc}
+def _page(root: Path) -> None:
+    for number, name in enumerate(pictures(root)):
+        points = " ".join(f"{x},{y}" for x, y in _quad(number))
+        text = (
+            '<PcGts xmlns="http://schema.primaresearch.org/PAGE/gts/pagecontent/2019-07-15"><Page imageFilename="'
+            f'{name}" imageWidth="{WIDTH}" imageHeight="{HEIGHT}"><TextRegion id="r"><TextLine id="l"><Coords points="'
+            f'{points}"/><TextEquiv><Unicode>Total</Unicode></TextEquiv></TextLine></TextRegion></Page></PcGts>'
+        )
+        (root / name).with_suffix(".xml").write_text(text, encoding="utf-8")
+
+
+def _entities(number: int) -> list[dict[str, object]]:
+    left, top = _quad(number)[0]
+    word = {"box": [left, top, left + 14, top + 9], "text": "Total"}
+    return [{**word, "label": "question", "words": [word], "linking": [], "id": 0}]
+
+
+def _funsd(root: Path) -> None:
+    (root / "annotations").mkdir(parents=True)
+    for number, name in enumerate(pictures(root / "images")):
+        content = json.dumps({"form": _entities(number)})
+        (root / "annotations" / f"{Path(name).stem}.json").write_text(content, encoding="utf-8")
+
+
+def _xfund(root: Path) -> None:
+    documents = [
+        {"id": name, "document": _entities(number), "img": {"fname": name, "width": WIDTH, "height": HEIGHT}}
+        for number, name in enumerate(pictures(root))
+    ]
+    (root / "zh.json").write_text(json.dumps({"lang": "zh", "documents": documents}), encoding="utf-8")
+
+
+def _yolo(root: Path) -> None:
+    (root / "labels").mkdir(parents=True)
+    for number, name in enumerate(pictures(root / "images")):
+        (left, top), _, (right, bottom), _ = _quad(number)
+        shares = ((left + right) / 2 / WIDTH, (top + bottom) / 2 / HEIGHT, 14 / WIDTH, 9 / HEIGHT)
+        line = " ".join(["1", *(f"{share:.5f}" for share in shares)])
+        (root / "labels" / f"{Path(name).stem}.txt").write_text(f"{line}\n", encoding="utf-8")
+    (root / "data.yaml").write_text("names: [pit, scratch]\n", encoding="utf-8")
+
+
+TEXT_SOURCES: dict[str, WriteSource] = {
+    "funsd": _funsd,
+    "icdar2015": _icdar2015,
+    "paddleocr": _paddleocr,
+    "page": _page,
+    "sroie": _sroie,
+    "xfund": _xfund,
+}
+DEFECT_SOURCES: dict[str, WriteSource] = {
+    "coco": _coco,
+    "deeppcb": _deeppcb,
+    "labelme": _labelme,
+    "voc": _voc,
+    "yolo": _yolo,
+}

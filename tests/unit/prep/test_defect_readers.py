@@ -88,6 +88,42 @@ def test_a_stem_with_dots_and_a_doubled_suffix_find_their_image(read, voc):
     assert set(raws) == {"plate_1.25.jpg", "b.jpg"} and not faults
 
 
+def turned_object(centre_x: object, centre_y: object, width: object, height: object, angle: object) -> str:
+    """As labelImg2 and roLabelImg write it."""
+    values = zip(("cx", "cy", "w", "h", "angle"), (centre_x, centre_y, width, height, angle), strict=True)
+    box = "".join(f"<{name}>{value}</{name}>" for name, value in values)
+    return f"<object><type>robndbox</type><name>dent</name><difficult>0</difficult><robndbox>{box}</robndbox></object>"
+
+
+@pytest.mark.parametrize(
+    ("angle", "corners"),
+    [
+        ("0.0", (30, 25, 50, 35)),
+        ("1.5707963", (35, 20, 45, 40)),
+        # Half the width is 10 cos 30 + 5 sin 30, half the height 10 sin 30 + 5 cos 30, and so at 150 degrees.
+        ("0.5235988", (28.8397, 20.6699, 51.1603, 39.3301)),
+        ("2.6179939", (28.8397, 20.6699, 51.1603, 39.3301)),
+    ],
+)
+def test_a_turned_voc_box_is_the_upright_box_round_it_and_this_is_told(read, voc, angle, corners):
+    raws, _, _ = read("voc", voc("a", xml(turned_object(40, 30, 20, 10, angle), voc_object())))
+    box, upright = raws["a.jpg"].regions
+    assert box.corners == pytest.approx(corners, abs=1e-3) and not box.fault
+    assert bool(box.repairs) == (float(angle) != 0) and not upright.repairs
+
+
+@pytest.mark.parametrize("angle", ["", "x", "nan", "inf"])
+def test_a_turned_voc_box_that_can_not_be_read_keeps_its_place(read, voc, angle):
+    raws, _, _ = read("voc", voc("a", xml(turned_object(40, 30, 20, 10, angle))))
+    assert raws["a.jpg"].regions[0].fault
+
+
+def test_an_xml_that_declares_entities_costs_its_image(read, voc):
+    voc("b", xml())
+    raws, _, _ = read("voc", voc("a", f'<!DOCTYPE a [<!ENTITY x "1">]>{xml(voc_object())}'))
+    assert "declares the entity 'x'" in raws["a.jpg"].fault
+
+
 def test_a_missing_image_and_an_image_without_xml_are_told(read, voc, write_picture):
     source = voc("a", xml(voc_object()))
     voc("b", xml())

@@ -1,0 +1,173 @@
+"""YOLO: a text file an image with a line an object, numbers as shares of the image's width and height.
+
+| numbers after the class | meaning |
+|---|---|
+| 4 | centre x, centre y, width, height |
+| 5 | the same and a confidence, as predictions are saved: no label |
+| 6 or more, even | a polygon x1 y1 x2 y2 ...; eight may as well be a turned box, which has the same outline |
+
+`images/…/NAME.jpg` belongs to `labels/…/NAME.txt`. Class names come from a `*.yaml` with `names`, `classes.txt` or
+`obj.names`. Source: docs.ultralytics.com/datasets (detect, segment, obb).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from pipelines.dataset.image_files import image_size_hw
+from pipelines.errors import DataError
+from pipelines.prep.raw import (
+    ClassList,
+    DefectItem,
+    DrawnItem,
+    RawImage,
+    RawShape,
+    Unlabelled,
+    images_by_stem,
+    name_below,
+)
+from pipelines.prep.shapes import as_defects, outline_of, rectangle
+from pipelines.prep.split_lists import side_of
+from pipelines.records import Fault
+
+_NAME_LISTS = ("classes.txt", "obj.names", "labels.txt")
+_NO_LABELS = frozenset({*_NAME_LISTS, "train.txt", "val.txt", "valid.txt", "test.txt", "readme.txt", "notes.txt"})
+
+
+def read_yolo(source: Path, images: Path | None) -> Iterator[DefectItem]:
+    """Images of every label file below `source`; folders called train and val (valid, test) are the split.
+
+    An empty label file is an OK image, an image without one is unlabelled.
+
+    Raises:
+        DataError: no label files, or none of their images.
+    """
+    return as_defects(_drawn(source, images))
+
+
+def _drawn(source: Path, images: Path | None) -> Iterator[DrawnItem]:
+    labels = [path for path in sorted(source.rglob("*.txt")) if path.name.lower() not in _NO_LABELS]
+    if not labels:
+        raise DataError(f"{source}: no label files; expected labels/NAME.txt for every image images/NAME.jpg")
+    names, told = _class_names(source)
+    yield from told
+    yield ClassList(tuple(names.values()))
+    pictures = images_by_stem((images or source).rglob("*"))
+    sides = {label: _side(label, source) for label in labels}
+    has_split = {"train", "val"} <= set(sides.values())
+    used: set[Path] = set()
+    for label in labels:
+        picture = _picture_of(label, pictures.get(label.stem, []))
+        if isinstance(picture, str):
+            yield Fault(str(label), picture, "dropped")
+            continue
+        used.add(picture)
+        raw = _image(picture, label, source, names)
+        yield replace(raw, split=sides[label] if has_split else "")
+    if not used:
+        raise DataError(f"0 of {len(labels)} label files have an image below {images or source}; first: {labels[0]}")
+    for path in sorted(path for paths in pictures.values() for path in paths if path not in used):
+        yield Unlabelled(path, f"no label file {path.stem}.txt")
+
+
+def _side(label: Path, source: Path) -> str:
+    """Which side of the split the folders of a label file say."""
+    parts = label.relative_to(source).parts[:-1] if label.is_relative_to(source) else ()
+    return next((side for part in reversed(parts) if (side := side_of(part))), "")
+
+
+def _picture_of(label: Path, candidates: Sequence[Path]) -> Path | str:
+    """The image of a label file, or why there is none."""
+    if not candidates:
+        return f"image not found: {label.stem}.jpg; say where with --images DIR"
+    mirrored = Path(*("images" if part == "labels" else part for part in label.parent.parts))
+    near = [path for path in candidates if path.parent in (mirrored, label.parent)] or list(candidates)
+    if len(near) > 1:
+        return f"{len(near)} images are called {label.stem}: {near[0]}, {near[1]}, ...; say which with --images DIR"
+    return near[0]
+
+
+def _image(picture: Path, label: Path, source: Path, names: Mapping[int, str]) -> RawImage[RawShape]:
+    fault = ""
+    shapes: tuple[RawShape, ...] = ()
+    try:
+        shapes = tuple(_shapes(label.read_bytes(), image_size_hw(picture), names))
+    except OSError as error:
+        fault = f"{label}: can't be read: {error.strerror or error}"
+    except DataError as error:
+        fault = str(error)
+    return RawImage(picture, name_below(picture, source), str(label), None, shapes, fault=fault)
+
+
+def _shapes(content: bytes, size_hw: tuple[int, int], names: Mapping[int, str]) -> Iterator[RawShape]:
+    text = content.decode("utf-8-sig", errors="replace")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            yield _shape(line, f"line {number}", size_hw, names)
+
+
+def _shape(line: str, item: str, size_hw: tuple[int, int], names: Mapping[int, str]) -> RawShape:
+    fields = line.split()
+    try:
+        class_id = int(fields[0])
+        shares = [float(field) for field in fields[1:]]
+    except ValueError:
+        return RawShape(
+            (), None, item=item, fault=f"expected a class number and numbers, but got {line.strip()[:60]!r}"
+        )
+    class_name = names.get(class_id, str(class_id))
+    reason = _wrong(shares, class_id, names)
+    if reason:
+        return RawShape((), class_name, item=item, fault=reason)
+    height, width = size_hw
+    if len(shares) == 4:
+        x, y, w, h = shares
+        corners = rectangle((x - w / 2) * width, (y - h / 2) * height, (x + w / 2) * width, (y + h / 2) * height)
+        return RawShape(corners, class_name, item=item)
+    points = [(x * width, y * height) for x, y in zip(shares[::2], shares[1::2], strict=True)]
+    return RawShape(outline_of(points)[0], class_name, item=item)
+
+
+def _wrong(shares: Sequence[float], class_id: int, names: Mapping[int, str]) -> str:
+    """Why a line is no label, or ""."""
+    if names and class_id not in names:
+        return f"class {class_id} is not among the {len(names)} names (0 to {max(names)})"
+    if len(shares) == 5:
+        return "six numbers are a prediction with its confidence, no label"
+    if len(shares) < 4 or len(shares) % 2:
+        return f"expected 4 numbers after the class, or 6 and more for a polygon, but got {len(shares)}"
+    # A box drawn to the very edge may be rounded a little beyond it; pixels are far beyond.
+    if not all(-0.01 <= share <= 1.01 for share in shares):
+        worst = max(shares, key=lambda share: abs(share - 0.5))
+        return f"expected shares of the image from 0 to 1, but got {worst:g}: are these pixels?"
+    return ""
+
+
+def _class_names(source: Path) -> tuple[dict[int, str], list[Fault]]:
+    """Names by class number from the first list that is there; none: the numbers themselves are the names, told."""
+    for path in (*sorted(source.glob("*.yaml")), *sorted(source.glob("*.yml"))):
+        try:
+            names = _names_of(yaml.safe_load(path.read_bytes()))
+        except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+            return {}, [Fault(str(path), f"can't be read: {str(error)[:100]}; the numbers are the names", "warning")]
+        if names:
+            return names, []
+    for path in (folder / name for folder in (source, source / "labels") for name in _NAME_LISTS):
+        if path.is_file():
+            lines = path.read_text("utf-8-sig", errors="replace").splitlines()
+            return dict(enumerate(line.strip() for line in lines if line.strip())), []
+    reason = "no data.yaml with names, classes.txt or obj.names: the classes are called by their numbers"
+    return {}, [Fault(str(source), reason, "warning")]
+
+
+def _names_of(content: object) -> dict[int, str]:
+    names = content.get("names") if isinstance(content, dict) else None
+    if isinstance(names, list):
+        return dict(enumerate(map(str, names)))
+    if isinstance(names, dict) and all(isinstance(key, int) for key in names):
+        return {key: str(name) for key, name in sorted(names.items())}
+    return {}
