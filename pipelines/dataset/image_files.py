@@ -57,14 +57,20 @@ def read_image(path: Path | str, reduction: int = 1) -> np.ndarray:
     fault = encoded_fault(content)
     if fault:
         raise DataError(f"{path}: {fault}")
-    try:
-        is_jpeg = tuple(content[:2]) == _JPEG_START
-        image: np.ndarray | None = cv2.imdecode(content, _REDUCED[reduction if is_jpeg else 1])
-    except cv2.error as error:
-        raise DataError(f"{path}: can't be decoded: {error.err}") from None
+    image = decoded(content, reduction)
     if image is None:
         raise DataError(f"{path}: can't be decoded as an image (expected JPEG, PNG, BMP, TIFF or WebP)")
     return image
+
+
+def decoded(content: np.ndarray | bytes, reduction: int = 1) -> np.ndarray | None:
+    """The upright picture in an image file's bytes, uint8 (h, w, 3), BGR; None where it can't be decoded."""
+    data = np.frombuffer(content, np.uint8)
+    is_jpeg = tuple(data[:2]) == _JPEG_START
+    try:
+        return cv2.imdecode(data, _REDUCED[reduction if is_jpeg else 1])
+    except cv2.error:  # larger than OpenCV takes, say
+        return None
 
 
 def is_there(path: Path) -> bool:
@@ -103,7 +109,9 @@ def image_size_hw(path: Path) -> tuple[int, int]:
         with Image.open(path) as image:
             width, height = image.size
             is_sideways = image.getexif().get(ORIENTATION_TAG, 1) in (5, 6, 7, 8)
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        reason = encoded_fault(np.fromfile(path, dtype=np.uint8)) if path.is_file() else "no such file"
+    except (
+        Exception
+    ) as error:  # of a damaged file PIL's readers raise whatever their parsing meets: KeyError, TypeError
+        reason = encoded_fault(np.fromfile(path, dtype=np.uint8)) if is_there(path) else "no such file"
         raise DataError(f"{path}: {reason or f'not a readable image: {error}'}") from None
     return (width, height) if is_sideways else (height, width)

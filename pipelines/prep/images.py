@@ -8,12 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
-from pipelines.dataset.image_files import ORIENTATION_TAG, encoded_fault
+from pipelines.dataset.image_files import ORIENTATION_TAG, decoded, encoded_fault
 
 _SIXTEEN_BIT = ("I;16", "I;16B", "I;16L")
 _JPEG_QUALITY = 95
+# Not ImageOps.exif_transpose, which writes the rest of the EXIF anew and fails where that is damaged.
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 
 
 @dataclass(frozen=True)
@@ -50,11 +60,17 @@ def examine_image(path: Path) -> ImageFacts:
         return ImageFacts(fault=fault)
     try:
         with Image.open(io.BytesIO(content)) as image:
-            image.load()
-            return _facts(image, content)
-    # A damaged stream surfaces as any of these, depending on the codec.
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            facts = _facts(image, content)
+            if facts.conversion or image.format != "JPEG":
+                image.load()
+    except (
+        Exception
+    ) as error:  # of a damaged file PIL's readers raise whatever their parsing meets: KeyError, TypeError
         return ImageFacts(fault=f"can't be decoded as an image: {error}")
+    # What is copied as it is will be read by OpenCV, which refuses some files that PIL takes.
+    if not (facts.fault or facts.conversion) and decoded(content) is None:
+        return ImageFacts(fault="can't be decoded as an image: damaged")
+    return facts
 
 
 def _facts(image: Image.Image, content: bytes) -> ImageFacts:
@@ -94,7 +110,9 @@ def upright_bytes(path: Path) -> bytes:
     """
     with Image.open(path) as image:
         is_jpeg = image.format == "JPEG"
-        upright = _eight_bit(ImageOps.exif_transpose(image))
+        orientation = image.getexif().get(ORIENTATION_TAG, 1)
+        turned = image.transpose(_TURNS[orientation]) if orientation in _TURNS else image
+        upright = _eight_bit(turned)
     encoded = io.BytesIO()
     if is_jpeg:
         upright.save(encoded, "JPEG", quality=_JPEG_QUALITY, subsampling=0)

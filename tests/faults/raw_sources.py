@@ -150,9 +150,53 @@ def _yolo(root: Path) -> None:
     (root / "data.yaml").write_text("names: [pit, scratch]\n", encoding="utf-8")
 
 
+def _cvat(root: Path) -> None:
+    images = []
+    for number, name in enumerate(pictures(root / "images")):
+        (left, top), _, (right, bottom), _ = _quad(number)
+        points = ";".join(f"{x}.00,{y}.00" for x, y in _quad(9))
+        images.append(
+            f'<image id="{number}" name="{name}" width="{WIDTH}" height="{HEIGHT}">'
+            f'<box label="pit" source="manual" occluded="0" xtl="{left}.00" ytl="{top}.00" xbr="{right}.00"'
+            f' ybr="{bottom}.00" rotation="15.00" z_order="0"><attribute name="text">Total</attribute></box>'
+            f'<polygon label="scratch" source="manual" occluded="0" points="{points}" z_order="0"></polygon></image>'
+        )
+    labels = "".join(f"<label><name>{name}</name><attributes></attributes></label>" for name in ("pit", "scratch"))
+    text = (
+        '<?xml version="1.0" encoding="utf-8"?>\n<annotations><version>1.1</version><meta><task><id>1</id>'
+        f"<labels>{labels}</labels></task></meta>{''.join(images)}</annotations>"
+    )
+    (root / "annotations.xml").write_text(text, encoding="utf-8")
+
+
+def _label_studio(root: Path) -> None:
+    tasks = []
+    for number, name in enumerate(pictures(root)):
+        (left, top), _, (right, bottom), _ = _quad(number)
+        value = {
+            "x": 100 * left / WIDTH,
+            "y": 100 * top / HEIGHT,
+            "width": 100 * (right - left) / WIDTH,
+            "height": 100 * (bottom - top) / HEIGHT,
+            "rotation": 10,
+        }
+        place = {"id": "r1", "original_width": WIDTH, "original_height": HEIGHT, "image_rotation": 0}
+        results = [
+            {**place, "type": "rectanglelabels", "value": {**value, "rectanglelabels": ["pit"]}},
+            {**place, "type": "textarea", "value": {**value, "text": ["Total"]}},
+        ]
+        annotation = {"id": 9, "completed_by": 1, "was_cancelled": False, "updated_at": "2024-05-02", "result": results}
+        data = {"image": f"/data/upload/1/3f2a1b4c-{name}"}
+        tasks.append({"id": number, "annotations": [annotation], "data": data})
+    (root / "project-1.json").write_text(json.dumps(tasks), encoding="utf-8")
+
+
 TEXT_SOURCES: dict[str, WriteSource] = {
+    "cvat": _cvat,
     "funsd": _funsd,
     "icdar2015": _icdar2015,
+    "labelme": _labelme,
+    "labelstudio": _label_studio,
     "paddleocr": _paddleocr,
     "page": _page,
     "sroie": _sroie,
@@ -160,8 +204,10 @@ TEXT_SOURCES: dict[str, WriteSource] = {
 }
 DEFECT_SOURCES: dict[str, WriteSource] = {
     "coco": _coco,
+    "cvat": _cvat,
     "deeppcb": _deeppcb,
     "labelme": _labelme,
+    "labelstudio": _label_studio,
     "voc": _voc,
     "yolo": _yolo,
 }
