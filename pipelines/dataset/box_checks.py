@@ -14,7 +14,8 @@ MIN_SIDE_PX = 1.0
 ROUNDING_PX = 0.02
 """Label files round to 0.01 px, so a left edge and a width may together miss the image's edge by twice half of it."""
 
-_LARGEST_PX = 1e9
+LARGEST_PX = 1e9
+"""A coordinate beyond this is no place in a picture, and squares of it are no numbers in single precision."""
 
 
 def numeric_box(values: Any) -> tuple[float, float, float, float] | None:
@@ -22,7 +23,7 @@ def numeric_box(values: Any) -> tuple[float, float, float, float] | None:
     if not isinstance(values, (list, tuple)) or len(values) != 4:
         return None
     # nan compares as false; a JSON integer may be too large for a float.
-    if not all(type(value) in (int, float) and abs(value) <= _LARGEST_PX for value in values):
+    if not all(type(value) in (int, float) and abs(value) <= LARGEST_PX for value in values):
         return None
     left, top, right, bottom = (float(value) for value in values)
     return left, top, right, bottom
