@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 import cv2
@@ -13,6 +14,23 @@ from pipelines.errors import DataError
 
 ORIENTATION_TAG = 274
 """EXIF tag; 1 is upright, 5 to 8 swap width and height (EXIF 2.3, section 4.6.4)."""
+
+DECODING_ERRORS = (
+    *(
+        OSError,
+        SyntaxError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        RuntimeError,
+        ArithmeticError,
+        EOFError,
+    ),
+    struct.error,
+    Image.DecompressionBombError,
+)
+"""What PIL raises of a damaged file: whatever its parsing meets."""
 
 _FOREIGN_STARTS = {
     b"<": "an HTML or XML page",
@@ -109,9 +127,7 @@ def image_size_hw(path: Path) -> tuple[int, int]:
         with Image.open(path) as image:
             width, height = image.size
             is_sideways = image.getexif().get(ORIENTATION_TAG, 1) in (5, 6, 7, 8)
-    except (
-        Exception
-    ) as error:  # of a damaged file PIL's readers raise whatever their parsing meets: KeyError, TypeError
+    except DECODING_ERRORS as error:
         reason = encoded_fault(np.fromfile(path, dtype=np.uint8)) if is_there(path) else "no such file"
         raise DataError(f"{path}: {reason or f'not a readable image: {error}'}") from None
     return (width, height) if is_sideways else (height, width)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from pipelines.dataset.image_files import ORIENTATION_TAG, decoded, encoded_fault
+from pipelines.dataset.image_files import DECODING_ERRORS, ORIENTATION_TAG, decoded, encoded_fault
 
 _SIXTEEN_BIT = ("I;16", "I;16B", "I;16L")
 _JPEG_QUALITY = 95
@@ -63,9 +63,7 @@ def examine_image(path: Path) -> ImageFacts:
             facts = _facts(image, content)
             if facts.conversion or image.format != "JPEG":
                 image.load()
-    except (
-        Exception
-    ) as error:  # of a damaged file PIL's readers raise whatever their parsing meets: KeyError, TypeError
+    except DECODING_ERRORS as error:
         return ImageFacts(fault=f"can't be decoded as an image: {error}")
     # What is copied as it is will be read by OpenCV, which refuses some files that PIL takes.
     if not (facts.fault or facts.conversion) and decoded(content) is None:
