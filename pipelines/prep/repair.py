@@ -18,6 +18,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from pipelines.dataset.box_checks import LARGEST_PX
 from pipelines.dataset.region_checks import MIN_AREA_PX, compact, region_faults
 from pipelines.geometry import clip_polygon, is_simple_polygon, polygon_area, untangle_quad
 from pipelines.prep.raw import READ_AS_NUMBERS, RawRegion, RawText
@@ -75,7 +76,10 @@ def _numeric(points: Any) -> np.ndarray | None:
         array = np.asarray(points)
     except ValueError:
         return None
-    if array.dtype.kind not in "iuf" or array.ndim != 2 or array.shape[1] != 2 or not np.isfinite(array).all():
+    if array.dtype.kind not in "iuf" or array.ndim != 2 or array.shape[1] != 2:
+        return None
+    # nan compares as false
+    if not ((array >= -LARGEST_PX) & (array <= LARGEST_PX)).all():
         return None
     return array.astype(np.float32)
 
