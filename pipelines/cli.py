@@ -86,6 +86,23 @@ def prepare_defect_command(
 
 
 @app.command()
+def pages(
+    source: Annotated[Path, typer.Argument(help="PDF file, or a folder with PDFs.")],
+    out: Annotated[Path, typer.Option("--out", help="New folder for pictures and Label.txt.")],
+    dpi: Annotated[float, typer.Option(help="Pixels per inch.")] = 300.0,
+    draft_labels: Annotated[bool, typer.Option("--draft-labels", help="Label the text layer's lines.")] = False,
+    max_megapixels: Annotated[float, typer.Option(help="Larger pages are left out.")] = 200.0,
+    json_file: JsonFile = None,
+) -> None:
+    """Render the pages of PDFs for labelling, with draft labels where they have a text layer."""
+    from pipelines.runs.data import render_pages
+
+    max_pixels = int(max_megapixels * 1e6)
+    report = render_pages(source, out, Terminal(), dpi=dpi, draft_labels=draft_labels, max_pixels=max_pixels)
+    _write_json(json_file, report)
+
+
+@app.command()
 def check(
     dataset: Annotated[Path, typer.Argument(help="Prepared dataset, or a PaddleOCR or COCO dataset folder.")],
     json_file: JsonFile = None,

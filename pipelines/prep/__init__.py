@@ -6,6 +6,7 @@ from pipelines.prep.check import CheckReport, check_dataset
 from pipelines.prep.counts import DefectCounts, SplitCounts
 from pipelines.prep.defect import prepare_defect
 from pipelines.prep.formats import DEFECT_FORMATS, TEXT_FORMATS
+from pipelines.prep.pdf_pages import PagesReport, write_pages
 from pipelines.prep.preparation import PrepareReport
 from pipelines.prep.text import prepare_text
 
@@ -14,9 +15,11 @@ __all__ = [
     "TEXT_FORMATS",
     "CheckReport",
     "DefectCounts",
+    "PagesReport",
     "PrepareReport",
     "SplitCounts",
     "check_dataset",
     "prepare_defect",
     "prepare_text",
+    "write_pages",
 ]

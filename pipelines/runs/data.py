@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pipelines.doctor import diagnose
-from pipelines.prep import PrepareReport, check_dataset, prepare_defect, prepare_text
+from pipelines.prep import PrepareReport, check_dataset, prepare_defect, prepare_text, write_pages
 from pipelines.records import Fault
 from pipelines.runs.reporter import Reporter
 
@@ -34,6 +35,18 @@ def _told(report: PrepareReport, asked_format: str, reporter: Reporter) -> dict[
     _tell_counts(content["counts"], reporter)
     reporter.note(f"dry run: {report.out} was not written" if report.dry_run else f"dataset written to {report.out}")
     return content
+
+
+def render_pages(source: Path, out: Path, reporter: Reporter, **options: Any) -> dict[str, Any]:
+    """`prep.write_pages`, told on the terminal; options as there."""
+    report = write_pages(source, out, **options)
+    _tell_faults(report.faults, reporter)
+    told = f"{report.num_pages} pages of {report.num_files} PDF(s) in {out}; {report.num_with_text} have a text layer"
+    reporter.note(told)
+    if report.num_drafts:
+        reporter.warn(f"{report.num_drafts} draft labels in {out}/Label.txt: look them over before training on them")
+    reporter.note(f"label in PPOCRLabel (open {out}), then: wholebatch prepare text {out} --out DATASET")
+    return asdict(report)
 
 
 def check(root: Path, reporter: Reporter) -> dict[str, Any]:

@@ -1,0 +1,168 @@
+"""One page of a PDF: rendered upright, with the map between its points and the picture's pixels, and its text lines.
+
+PDF points have their origin at the bottom left of the unturned page; a page shows its crop box, turned clockwise by
+its rotation (ISO 32000-1, 8.3.2.3 and 14.11.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipelines.errors import DataError
+from pipelines.geometry import transform_points
+
+if TYPE_CHECKING:
+    import pypdfium2
+
+POINTS_PER_INCH = 72
+# of a line's height: wider gaps are columns
+_LARGEST_GAP = 1.0
+_LEAST_OVERLAP = 0.5
+
+
+@dataclass(frozen=True)
+class TextLine:
+    """A line of the text layer.
+
+    Attributes:
+        box_xyxy_px: left, top, right, bottom in pixels of the rendered page.
+        text: what it says.
+    """
+
+    box_xyxy_px: tuple[float, float, float, float]
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class PageView:
+    """Where a page's points lie in its picture.
+
+    Attributes:
+        size_hw: (height, width) of the picture, px.
+        matrix: float64 2 x 3, points to pixels; x and y axes stay axes.
+    """
+
+    size_hw: tuple[int, int]
+    matrix: np.ndarray = field(repr=False)
+
+    def to_pixels(self, points: np.ndarray) -> np.ndarray:
+        """(n, 2) PDF points to pixels of the picture."""
+        return transform_points(points, self.matrix)
+
+    def to_points(self, pixels: np.ndarray) -> np.ndarray:
+        """(n, 2) pixels of the picture to PDF points."""
+        linear = np.linalg.inv(self.matrix[:, :2])
+        return transform_points(pixels, np.column_stack([linear, -linear @ self.matrix[:, 2]]))
+
+
+def page_view(page: pypdfium2.PdfPage, dpi: float, max_pixels: int) -> PageView:
+    """How a page will be rendered.
+
+    Raises:
+        DataError: it would have more pixels than `max_pixels`, or none.
+    """
+    scale = dpi / POINTS_PER_INCH
+    width_pt, height_pt = page.get_size()
+    size_hw = (int(np.ceil(height_pt * scale)), int(np.ceil(width_pt * scale)))
+    if not 0 < size_hw[0] * size_hw[1] <= max_pixels:
+        raise DataError(
+            f"would be {size_hw[1]} x {size_hw[0]} px at {dpi:g} dpi, more than {max_pixels / 1e6:g} megapixels;"
+            " lower --dpi or raise --max-megapixels"
+        )
+    fit = np.array([size_hw[1] / width_pt, size_hw[0] / height_pt])  # the picture's sides are whole pixels
+    return PageView(size_hw, _upright(_shown_box(page), page.get_rotation()) * fit[:, None])
+
+
+def rendered(page: pypdfium2.PdfPage, view: PageView, dpi: float) -> np.ndarray:
+    """The page as a picture, uint8 (height, width, 3), BGR."""
+    bitmap = page.render(scale=dpi / POINTS_PER_INCH, rev_byteorder=False, prefer_bgrx=False, may_draw_forms=True)
+    pixels = bitmap.to_numpy()[..., :3].copy()
+    bitmap.close()
+    if pixels.shape[:2] != view.size_hw:
+        raise DataError(f"was rendered with {pixels.shape[1]} x {pixels.shape[0]} px instead of {view.size_hw[::-1]}")
+    return pixels
+
+
+def text_lines(page: pypdfium2.PdfPage, view: PageView) -> list[TextLine]:
+    """The lines of the text layer that the page shows, top to bottom; [] for a scan."""
+    layer = page.get_textpage()
+    try:
+        pieces = [piece for piece in _pieces(layer, view) if _is_inside(piece.box_xyxy_px, view.size_hw)]
+    finally:
+        layer.close()
+    return [_joined(line) for line in _lines(pieces)]
+
+
+def _pieces(layer: pypdfium2.PdfTextPage, view: PageView) -> Iterator[TextLine]:
+    """Runs of one font, as PDFium groups characters."""
+    for index in range(layer.count_rects()):
+        left, bottom, right, top = layer.get_rect(index)
+        text = layer.get_text_bounded(left, bottom, right, top).strip()
+        corners = view.to_pixels(np.array([[left, bottom], [right, top]]))
+        low, high = corners.min(axis=0), corners.max(axis=0)
+        if text and (high > low).all():
+            yield TextLine((float(low[0]), float(low[1]), float(high[0]), float(high[1])), text)
+
+
+def _is_inside(box: tuple[float, float, float, float], size_hw: tuple[int, int]) -> bool:
+    """Whether its centre is: text outside the crop box is in the file, but nobody sees it."""
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    return 0 <= x < size_hw[1] and 0 <= y < size_hw[0]
+
+
+def _lines(pieces: Sequence[TextLine]) -> list[list[TextLine]]:
+    """Pieces that stand side by side, without a gap as wide as they are high."""
+    lines: list[list[TextLine]] = []
+    for piece in sorted(pieces, key=lambda piece: piece.box_xyxy_px[0]):
+        line = next((line for line in lines if _continues(line[-1], piece)), None)
+        if line is None:
+            lines.append([piece])
+        else:
+            line.append(piece)
+    return sorted(lines, key=lambda line: (line[0].box_xyxy_px[1], line[0].box_xyxy_px[0]))
+
+
+def _continues(piece: TextLine, after: TextLine) -> bool:
+    if _runs_upright(piece) or _runs_upright(after):
+        return False
+    (_, top, right, bottom), (left, after_top, _, after_bottom) = piece.box_xyxy_px, after.box_xyxy_px
+    heights = (bottom - top, after_bottom - after_top)
+    overlap = min(bottom, after_bottom) - max(top, after_top)
+    return overlap > _LEAST_OVERLAP * max(heights) and left - right < _LARGEST_GAP * min(heights)
+
+
+def _runs_upright(piece: TextLine) -> bool:
+    """Whether the text runs up or down the page; such pieces stay by themselves."""
+    left, top, right, bottom = piece.box_xyxy_px
+    return len(piece.text) > 1 and bottom - top > right - left
+
+
+def _joined(line: Sequence[TextLine]) -> TextLine:
+    boxes = np.array([piece.box_xyxy_px for piece in line])
+    left, top = boxes[:, :2].min(axis=0).tolist()
+    right, bottom = boxes[:, 2:].max(axis=0).tolist()
+    return TextLine((left, top, right, bottom), " ".join(piece.text for piece in line))
+
+
+def _shown_box(page: pypdfium2.PdfPage) -> tuple[float, float, float, float]:
+    """Left, bottom, right, top of what a page shows, points: the crop box as far as the medium goes."""
+    media, crop = page.get_mediabox(), page.get_cropbox()
+    left, bottom = (max(media[side], crop[side]) for side in (0, 1))
+    right, top = (min(media[side], crop[side]) for side in (2, 3))
+    return left, bottom, right, top
+
+
+def _upright(box: tuple[float, float, float, float], rotation: int) -> np.ndarray:
+    """2 x 3: points to distances from the left and the top of the page as it is shown, still in points."""
+    left, bottom, right, top = box
+    by_rotation = {
+        0: [[1, 0, -left], [0, -1, top]],
+        90: [[0, 1, -bottom], [1, 0, -left]],
+        180: [[-1, 0, right], [0, 1, -bottom]],
+        270: [[0, -1, top], [-1, 0, right]],
+    }
+    return np.array(by_rotation[rotation], np.float64)

@@ -1,0 +1,129 @@
+"""Pages of PDFs: turned and cropped as a reader shows them, text where its ink is, boxes that find their way back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pypdfium2
+import pytest
+
+from pipelines.dataset import read_image
+from pipelines.errors import DataError, UsageError
+from pipelines.prep import prepare_text, write_pages
+from pipelines.prep.pdf import page_view, rendered, text_lines
+
+MEDIA = (10, 20, 310, 220)  # 300 x 200 points, the origin outside
+TEXT = [(40.0, 150.0, "Invoice 4711"), (40.0, 100.0, "Total"), (220.0, 100.0, "3,50 EUR"), (250.0, 30.0, "hidden")]
+
+
+def pdf(
+    *,
+    rotation: int = 0,
+    crop: tuple[int, ...] | None = None,
+    text: list[tuple[float, float, str]] = TEXT,
+    pages: int = 1,
+) -> bytes:
+    """A PDF written by hand: Helvetica of 20 points at given places, and a black square of 10 points at (100, 60)."""
+    drawn = "".join(f"BT /F 20 Tf {x} {y} Td ({said}) Tj ET\n" for x, y, said in text) + "100 60 10 10 re f\n"
+    kids = " ".join(f"{4 + number} 0 R" for number in range(pages))
+    shown = "" if crop is None else f"/CropBox [{' '.join(map(str, crop))}]"
+    page = (
+        f"<< /Type /Page /Parent 2 0 R /MediaBox [{' '.join(map(str, MEDIA))}] {shown} /Rotate {rotation} /Resources"
+        " << /Font << /F << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> /Contents 3 0 R >>"
+    )
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Count {pages} /Kids [{kids}] >>",
+        f"<< /Length {len(drawn)} >>\nstream\n{drawn}endstream",
+        *[page] * pages,
+    ]
+    content, places = "%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        places.append(len(content))
+        content += f"{number} 0 obj\n{body}\nendobj\n"
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    size = len(objects) + 1
+    trailer = f"trailer << /Size {size} /Root 1 0 R >>\nstartxref\n{len(content)}\n%%EOF\n"
+    return (content + f"xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}").encode("latin-1")
+
+
+CROP = (30, 50, 290, 200)
+
+
+@pytest.mark.parametrize("crop", [None, CROP, (0, 0, 1000, 1000)])
+@pytest.mark.parametrize("rotation", [0, 90, 180, 270])
+def test_a_known_square_lies_where_the_map_says_however_the_page_is_turned_and_cropped(rotation, crop) -> None:
+    page = pypdfium2.PdfDocument(pdf(rotation=rotation, crop=crop, text=[]))[0]
+    view = page_view(page, 144, 10**8)
+    picture = rendered(page, view, 144)
+    rows, columns = np.nonzero(picture[..., 0] < 128)
+    seen = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+    corners = view.to_pixels(np.array([[100.0, 60.0], [110.0, 70.0]]))
+    np.testing.assert_allclose([*corners.min(axis=0), *corners.max(axis=0)], seen, atol=1)
+    sides = (150, 260) if crop == CROP else (200, 300)
+    assert view.size_hw == tuple(2 * side for side in (sides if rotation in (0, 180) else sides[::-1]))
+
+
+@pytest.mark.parametrize("rotation", [0, 90, 180, 270])
+def test_boxes_find_their_way_back_to_points(rotation) -> None:
+    view = page_view(pypdfium2.PdfDocument(pdf(rotation=rotation, crop=CROP))[0], 300, 10**8)
+    points = np.array([[30.0, 50.0], [290.0, 200.0], [123.4, 77.7]])
+    np.testing.assert_allclose(view.to_points(view.to_pixels(points)), points, atol=1e-9)
+    assert (view.to_pixels(points) >= -1e-6).all()
+
+
+def test_text_lines_lie_on_their_ink_columns_stay_apart_and_cropped_text_is_not_there() -> None:
+    page = pypdfium2.PdfDocument(pdf(crop=CROP))[0]
+    view = page_view(page, 144, 10**8)
+    lines = text_lines(page, view)
+    assert [line.text for line in lines] == ["Invoice 4711", "Total", "3,50 EUR"]
+    ink = rendered(page, view, 144)[..., 0] < 128
+    for line in lines:
+        left, top, right, bottom = (round(side) for side in line.box_xyxy_px)
+        assert ink[top:bottom, left:right].any()
+        ink[top - 2 : bottom + 2, left - 2 : right + 2] = False
+    assert int(ink.sum()) == 20 * 20  # the square alone is outside of all lines
+
+
+def test_drafts_prepare_as_they_are_and_pages_know_where_they_come_from(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "发票 1.pdf").write_bytes(pdf(pages=2))
+    (tmp_path / "in" / "b.pdf").write_bytes(pdf(rotation=90))
+    report = write_pages(tmp_path / "in", tmp_path / "out", dpi=150, draft_labels=True)
+    assert (report.num_files, report.num_pages, report.num_with_text, report.num_drafts) == (2, 3, 3, 12)
+    entries = [json.loads(line) for line in (tmp_path / "out" / "pages.jsonl").read_text("utf-8").splitlines()]
+    assert [(Path(entry["pdf"]).name, entry["page"], entry["dpi"]) for entry in entries] == [
+        ("b.pdf", 1, 150),
+        ("发票 1.pdf", 1, 150),
+        ("发票 1.pdf", 2, 150),
+    ]
+    assert read_image(tmp_path / "out" / entries[0]["image"]).shape == (625, 417, 3)
+    prepared = prepare_text(tmp_path / "out", "paddleocr", tmp_path / "set", val_share=0.4, group_by=None)
+    assert sum(counts.images for counts in prepared.counts.values()) == 3
+
+
+def test_without_drafts_every_page_has_an_empty_line_to_fill(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(pdf())
+    report = write_pages(tmp_path / "a.pdf", tmp_path / "out", dpi=72)
+    assert report.num_drafts == 0 and report.num_with_text == 1
+    assert (tmp_path / "out" / "Label.txt").read_text() == "images/a_p001.png\t[]\n"
+
+
+def test_broken_files_and_large_pages_are_named_and_the_others_written(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "good.pdf").write_bytes(pdf())
+    (tmp_path / "in" / "torn.pdf").write_bytes(b"%PDF-1.4 and nothing else")
+    report = write_pages(tmp_path / "in", tmp_path / "out", dpi=72)
+    assert report.num_pages == 1 and report.faults[0].file.endswith("torn.pdf")
+    with pytest.raises(DataError, match=r"page 1: would be 300 x 200 px at 72 dpi.*--dpi.*--max-megapixels"):
+        write_pages(tmp_path / "in" / "good.pdf", tmp_path / "large", dpi=72, max_pixels=50_000)
+    assert not (tmp_path / "large").exists()
+
+
+@pytest.mark.parametrize(("dpi", "error"), [(0, UsageError), (5000, UsageError)])
+def test_impossible_resolutions_are_refused(tmp_path: Path, dpi, error) -> None:
+    (tmp_path / "a.pdf").write_bytes(pdf())
+    with pytest.raises(error, match="--dpi"):
+        write_pages(tmp_path / "a.pdf", tmp_path / "out", dpi=dpi)

@@ -1,0 +1,6 @@
+"""Render the pages of PDFs for labelling: the same as `wholebatch pages`."""
+
+from pipelines.cli import run_command
+
+if __name__ == "__main__":
+    run_command("pages")
