@@ -61,9 +61,10 @@ def _drawn(source: Path, images: Path | None) -> Iterator[DrawnItem]:
     found = NamedImages(source, images)
     for path, root in tasks.items():
         yield ClassList(tuple(name.strip() for name in _class_names(root)))
+        yield from _tagged_alone(path, root)
         for number, image in enumerate(root.iter("image"), 1):
             yield from found.located(_image(image, number, _subset(image, root), has_split), path)
-        yield from _tagged_alone(path, root)
+            image.clear()  # a million shapes are not kept twice
     yield from found.unlisted(list(tasks))
 
 
