@@ -17,7 +17,7 @@ AUTO = "auto"
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".7z", ".rar")
 _CORNERS = re.compile(r"^\s*(-?\d+(\.\d+)?\s*,\s*){7}-?\d+(\.\d+)?\s*(,|$)")
 _PAIR = re.compile(r"^\S+\.(jpe?g|png|bmp)\s+\S+\.txt$", re.IGNORECASE)
-_YOLO_LINE = re.compile(r"^\s*\d+(\s+-?[01]?(\.\d+)?(e-?\d+)?){4,}\s*$")
+_YOLO_LINE = re.compile(r"^\s*\d+(\s+-?([01](\.\d*)?|\.\d+)(e[-+]?\d+)?){4,}\s*$")
 _PADDLE_LINE = re.compile(r"^[^\t]+\t\s*\[")
 
 
@@ -72,8 +72,11 @@ def _any_xml(root: str) -> Callable[[Glance], bool]:
 
 
 def _is_coco(start: Start) -> bool:
-    is_object = start.text.lstrip()[:1] == "{"
-    return is_object and (start.has_keys(1, "images") or start.has_keys(1, "categories")) and not _is_labelme(start)
+    if start.text.lstrip()[:1] != "{" or _is_labelme(start):
+        return False
+    # Where the annotations come first, they fill the beginning.
+    is_end = start.has_keys(1, "annotations") and any(f'"{name}"' in start.end for name in ("images", "categories"))
+    return is_end or start.has_keys(1, "images") or start.has_keys(1, "categories")
 
 
 def _is_labelme(start: Start) -> bool:

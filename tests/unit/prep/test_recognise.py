@@ -75,6 +75,20 @@ def test_a_labelme_file_that_starts_with_its_picture_is_recognised_by_its_end(tm
     assert recognise(tmp_path, "defect") == "labelme"
 
 
+def test_a_coco_file_that_starts_with_its_annotations_is_recognised_by_its_end(tmp_path):
+    boxes = [{"id": number, "image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4]} for number in range(2000)]
+    content = {"annotations": boxes, "categories": [{"id": 1, "name": "pit"}], "images": []}
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    assert recognise(tmp_path, "defect") == "coco"
+
+
+def test_a_line_of_many_blanks_is_looked_at_once(tmp_path, write_picture):
+    write_picture(tmp_path / "a.jpg")
+    (tmp_path / "a.txt").write_text("7" + " " * 5000 + "pieces\n")
+    with pytest.raises(UsageError, match="no defect format recognised"):
+        recognise(tmp_path, "defect")
+
+
 def test_words_inside_of_values_are_no_keys(tmp_path):
     (tmp_path / "a.json").write_text(
         '{"note": "\\"shapes\\": [] and \\"images\\"", "more": {"shapes": [], "images": []}}'
