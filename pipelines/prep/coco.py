@@ -11,7 +11,7 @@ from pipelines.dataset.coco_files import CocoFile, entry_item, read_coco
 from pipelines.errors import DataError
 from pipelines.prep.coco_entries import Tally, identity, raw_box
 from pipelines.prep.named_images import NamedImage, NamedImages
-from pipelines.prep.raw import ClassList, DefectItem, RawBox, RawDefects, Unlabelled
+from pipelines.prep.raw import ClassList, DefectItem, RawBox, RawDefects, Unlabelled, size_from
 from pipelines.prep.split_lists import side_of
 from pipelines.records import Fault
 
@@ -74,7 +74,8 @@ def _images_of(coco: CocoFile, found: NamedImages, split: str) -> Iterator[RawDe
     yield from tally.faults()
     for listed in images.values():
         name, boxes = str(listed.entry.get("file_name")), tuple(listed.boxes)
-        entry = NamedImage((name,), listed.item, boxes, split, _said_hw(listed.entry), listed.fault)
+        said_hw = size_from(listed.entry.get("height"), listed.entry.get("width"))
+        entry = NamedImage((name,), listed.item, boxes, split, said_hw, listed.fault)
         yield from found.located(entry, coco.path)
 
 
@@ -142,8 +143,3 @@ def _names_by_id(coco: CocoFile, tally: Tally) -> tuple[dict[Hashable, str], lis
         if reason:
             faults.append(Fault(str(coco.path), reason, "dropped", item=item))
     return {key: name for key, name in names.items() if key not in clashing}, faults
-
-
-def _said_hw(entry: Mapping[str, Any]) -> tuple[int, int] | None:
-    height, width = entry.get("height"), entry.get("width")
-    return (height, width) if isinstance(height, int) and isinstance(width, int) and height and width else None

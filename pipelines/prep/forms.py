@@ -15,7 +15,7 @@ from pipelines.dataset.coco_files import read_json
 from pipelines.errors import DataError
 from pipelines.prep.named_images import NamedImage, NamedImages
 from pipelines.prep.paired_files import LabelFile, paired_images
-from pipelines.prep.raw import DrawnItem, RawShape, RawText
+from pipelines.prep.raw import DrawnItem, RawShape, RawText, size_from
 from pipelines.prep.shapes import as_text, outline_of, rectangle
 from pipelines.prep.split_lists import side_of
 from pipelines.records import Fault
@@ -95,8 +95,7 @@ def _document(document: Any, item: str, split: str) -> NamedImage[RawShape]:
     image = document.get("img") if isinstance(document, dict) else None
     if not isinstance(image, dict) or not isinstance(name := image.get("fname"), str) or not name.strip():
         raise DataError(f'expected "img" with an "fname", but got {str(image)[:60]}')
-    height, width = image.get("height"), image.get("width")
-    said_hw = (height, width) if isinstance(height, int) and isinstance(width, int) and height and width else None
+    said_hw = size_from(image.get("height"), image.get("width"))
     return NamedImage([name], item, _shapes(document.get("document"), "document"), split, said_hw)
 
 

@@ -15,7 +15,7 @@ from pipelines.dataset.coco_files import read_json
 from pipelines.errors import DataError
 from pipelines.prep.coco_entries import is_marked
 from pipelines.prep.paired_files import LabelFile, paired_images
-from pipelines.prep.raw import DefectItem, DrawnItem, RawShape, RawText
+from pipelines.prep.raw import DefectItem, DrawnItem, RawShape, RawText, size_from
 from pipelines.prep.shapes import as_defects, as_text, ellipse, enclosing_box, outline_of, rectangle
 from pipelines.records import Fault
 
@@ -52,8 +52,7 @@ def _parsed(path: Path) -> LabelFile[RawShape] | None:
     shapes = content["shapes"]
     if not isinstance(shapes, list):
         raise DataError(f'expected "shapes" with a list, but got {str(shapes)[:60]}')
-    height, width = content.get("imageHeight"), content.get("imageWidth")
-    said_hw = (height, width) if isinstance(height, int) and isinstance(width, int) and height and width else None
+    said_hw = size_from(content.get("imageHeight"), content.get("imageWidth"))
     drawn = tuple(_shape(shape, number) for number, shape in enumerate(shapes, 1))
     return LabelFile(str(content.get("imagePath") or ""), drawn, said_hw)
 

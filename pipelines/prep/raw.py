@@ -162,6 +162,11 @@ def is_ignore_mark(transcription: str) -> bool:
     return transcription.strip() in IGNORED_TRANSCRIPTIONS
 
 
+def size_from(height: Any, width: Any) -> tuple[int, int] | None:
+    """(height, width) that a JSON gives for an image, None where it gives none; some tools write 0 for that."""
+    return (height, width) if isinstance(height, int) and isinstance(width, int) and height and width else None
+
+
 def name_below(path: Path, source: Path) -> str:
     """`path` relative to `source` if it lies below it, else as it is; forward slashes."""
     folder = source if source.is_dir() else source.parent
