@@ -57,10 +57,8 @@ def main() -> None:
         report = write_pages(Path(folder) / "many.pdf", Path(folder) / "out", dpi=arguments.dpi, draft_labels=True)
         seconds = time.perf_counter() - started
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(
-        f"{report.num_pages} pages at {arguments.dpi:g} dpi, {report.num_drafts} drafts: {seconds / report.num_pages:.2f} s"
-    )
-    print(f"a page, peak resident memory {peak_mib:.0f} MiB")
+    print(f"{report.num_pages} pages at {arguments.dpi:g} dpi, {report.num_drafts} drafts")
+    print(f"{seconds / report.num_pages:.2f} s a page, peak resident memory {peak_mib:.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -97,7 +97,8 @@ def test_control_the_untouched_source_is_read_whole(kind: str, name: str, tmp_pa
 
 
 def test_every_format_has_a_source_here() -> None:
-    assert set(TEXT_SOURCES) == set(TEXT_FORMATS) and set(DEFECT_SOURCES) == set(DEFECT_FORMATS)
+    assert set(TEXT_SOURCES) == set(TEXT_FORMATS)
+    assert {*DEFECT_SOURCES, "masks"} == set(DEFECT_FORMATS)  # masks are pictures: see test_mutated_images
 
 
 def test_control_a_reader_that_stumbles_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
