@@ -14,8 +14,8 @@ from pipelines.defect_detection.task import DefectDetection
 from pipelines.records import DefectAnnotation, MicroBatch, Sample
 from tests.detectors import blotches, enliven
 
-NETWORKS = ("picodet_lcnet_x1_0", "picodet_lcnet_x1_0_legacy", "ppyoloe_plus_s")
-TASK_ALIGNED = ("picodet_lcnet_x1_0", "ppyoloe_plus_s")
+NETWORKS = ("picodet_lcnet_x1_0", "picodet_lcnet_x1_0_local", "picodet_lcnet_x1_0_legacy", "ppyoloe_plus_s")
+TASK_ALIGNED = ("picodet_lcnet_x1_0", "picodet_lcnet_x1_0_local", "ppyoloe_plus_s")
 CLASSES = ("open", "short", "mousebite", "spur", "copper", "pin-hole")
 SIZE_HW = (128, 160)  # neither square nor multiples of 64, so that no mix-up of sides stays hidden
 MAX_BOXES = 8

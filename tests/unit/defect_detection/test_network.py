@@ -155,3 +155,17 @@ def test_without_ppdet_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "ppdet.modeling", None)
     with pytest.raises(UsageError, match=r"needs paddledet 2.6.0.*pip install --no-deps paddledet==2.6.0"):
         build_network("picodet_lcnet_x1_0", CLASSES)
+
+
+def test_the_local_head_sees_a_place_the_same_whatever_else_the_image_shows() -> None:
+    """Features of a corner, with different surroundings far away; the other head pools over all of them."""
+    near = paddle.to_tensor(np.random.default_rng(0).normal(size=(1, 128, 32, 32)), "float32")
+    surrounded = paddle.nn.functional.pad(near, [0, 32, 0, 32], value=3.0)
+
+    def largest_change(name: str) -> float:
+        head = network_of(name).head
+        alone, among = (head.conv_feat(features, 0)[1][..., :4, :4] for features in (near, surrounded))
+        return float((alone - among).abs().max())
+
+    assert largest_change("picodet_lcnet_x1_0_local") < 1e-5
+    assert largest_change("picodet_lcnet_x1_0") > 1e-3
