@@ -90,12 +90,12 @@ def _network_names(tensors: Tensors, network: Detector) -> _Named:
 
 def _by_paddle_names(tensors: Tensors, network: Detector) -> tuple[Tensors, tuple[str, ...]]:
     """Names such as `conv2d_7.w_0` count layers as they were built: those of this network or of its legacy sibling."""
-    sibling = f"{network.name}_legacy"
+    sibling = f"{network.name.removesuffix('_local')}_legacy"
     candidates = [network]
     if network.kind == "PicoHeadV2" and (NETWORKS / f"{sibling}.yml").is_file():
         candidates.append(build_network(sibling, network.class_names))
     renamed = [_renamed(tensors, candidate) for candidate in candidates]
-    best = max(range(len(candidates)), key=lambda i: _num_fitting(renamed[i], candidates[i]))
+    best = max(range(len(candidates)), key=lambda i: _fit(renamed[i], candidates[i]))
     return renamed[best], (f"tensors known by the order of layers, as {candidates[best].name} builds them",)
 
 
@@ -104,9 +104,15 @@ def _renamed(tensors: Tensors, network: Detector) -> Tensors:
     return {structured[name]: value for name, value in tensors.items() if name in structured}
 
 
-def _num_fitting(named: Tensors, network: Detector) -> int:
+def _fit(named: Tensors, network: Detector) -> tuple[int, int]:
+    """How well names go with a network: the fewest tensors of another shape, then the most of the same.
+
+    Class convolutions may have another shape by right: other classes.
+    """
     expected = network.state_dict()
-    return sum(tuple(expected[name].shape) == value.shape for name, value in named.items())
+    fitting = {name: tuple(expected[name].shape) == value.shape for name, value in named.items()}
+    wrong = sum(not fits for name, fits in fitting.items() if not CLASS_CONVOLUTION.fullmatch(name))
+    return -wrong, sum(fitting.values())
 
 
 def _legacy_to_v2(tensors: Tensors, network: Detector) -> Tensors:

@@ -69,6 +69,14 @@ def test_the_shipped_model_fills_the_legacy_network_but_for_its_classes(shipped:
             assert not np.allclose(after[name][-NUM_DISTANCES:], before[name][-NUM_DISTANCES:])
 
 
+# 8 of the legacy head's 168 tensors, classes and distances in one, become 16; 4 attention convolutions start as identity.
+@pytest.mark.parametrize(("name", "matched"), [(V2, 168 + 8 + 4), (f"{V2}_local", 168 + 8)])
+def test_the_newer_heads_take_the_shipped_models_distances(shipped: Path, name: str, matched: int) -> None:
+    table = load_weights(build_network(name, CLASSES), PACKAGE)
+    assert "as picodet_lcnet_x1_0_legacy builds them" in table.render()
+    assert [row[:2] for row in counts(table)] == [("backbone", 143), ("neck", 175), ("head", matched)]
+
+
 def outputs_by_onnx(file: Path, images: np.ndarray) -> list[np.ndarray]:
     """The file's own graph by ONNX's reference, up to where it reshapes for its one size of image."""
     onnx = pytest.importorskip("onnx", reason="needs pip install onnx")
