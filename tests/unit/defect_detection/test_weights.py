@@ -69,7 +69,7 @@ def test_the_shipped_model_fills_the_legacy_network_but_for_its_classes(shipped:
             assert not np.allclose(after[name][-NUM_DISTANCES:], before[name][-NUM_DISTANCES:])
 
 
-# 8 of the legacy head's 168 tensors, classes and distances in one, become 16; 4 attention convolutions start as identity.
+# 8 of the legacy head's 168 tensors hold classes and distances and become 16; 4 attention convolutions are an identity.
 @pytest.mark.parametrize(("name", "matched"), [(V2, 168 + 8 + 4), (f"{V2}_local", 168 + 8)])
 def test_the_newer_heads_take_the_shipped_models_distances(shipped: Path, name: str, matched: int) -> None:
     table = load_weights(build_network(name, CLASSES), PACKAGE)
