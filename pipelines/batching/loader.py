@@ -10,6 +10,7 @@ from types import TracebackType
 
 import numpy as np
 
+from pipelines.batching.image_cache import DEFAULT_BYTES, ImageCache
 from pipelines.batching.order import EveryRecordOnce, Mix, Position, epoch_order, num_windows, windows
 from pipelines.batching.pool import WorkerPool
 from pipelines.batching.sampling import Augmentation, SampleJob, SampleMaker, Targets
@@ -58,6 +59,7 @@ class WindowLoader:
         workers: processes; 0 makes the samples in this one, when they are asked for.
         start: the first window.
         prefetch_windows: windows being made while one is trained on.
+        cache_bytes: decoded images kept, by all workers together.
 
     Raises:
         DataError: no records.
@@ -79,15 +81,16 @@ class WindowLoader:
         workers: int = 0,
         start: Position = Position(),  # noqa: B008 (frozen)
         prefetch_windows: int = 1,
+        cache_bytes: int = DEFAULT_BYTES,
     ):
         if not records:
             raise DataError(f"{root}: the training split holds no image")
-        _check_counts(effective_batch, micro_batch, workers, prefetch_windows)
+        _check_counts(effective_batch, micro_batch, workers, prefetch_windows, cache_bytes)
         self._records, self._plan, self._seed = records, plan, seed
         self._effective_batch, self._micro_batch = effective_batch, micro_batch
         self._mix = mix or EveryRecordOnce(len(records))
         self._start, self._prefetch = start, prefetch_windows if workers else 0
-        self._maker = SampleMaker(Path(root), augmentation, targets)
+        self._maker = SampleMaker(Path(root), augmentation, targets, ImageCache(cache_bytes // max(workers, 1)))
         self._pool = WorkerPool(self._maker, workers) if workers else None
 
     @property
@@ -171,8 +174,12 @@ class WindowLoader:
         self.close()
 
 
-def _check_counts(effective_batch: int, micro_batch: int, workers: int, prefetch_windows: int) -> None:
+def _check_counts(
+    effective_batch: int, micro_batch: int, workers: int, prefetch_windows: int, cache_bytes: int
+) -> None:
     if not 1 <= micro_batch <= effective_batch:
         raise UsageError(f"micro_batch must lie between 1 and effective_batch {effective_batch}, but got {micro_batch}")
-    if workers < 0 or prefetch_windows < 0:
-        raise UsageError(f"workers and prefetch_windows can't be negative, but got {workers} and {prefetch_windows}")
+    counts = {"workers": workers, "prefetch_windows": prefetch_windows, "cache_bytes": cache_bytes}
+    for name, count in counts.items():
+        if count < 0:
+            raise UsageError(f"{name} can't be negative, but got {count}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,14 @@ _LARGEST_SCALE = 0.5
 receipts scanned with 600 dpi and shown at 0.18, decoding at half size changes a sample by 2 of 255 on average."""
 
 
-def look_at(file: Path, source_hw: tuple[int, int], matrix: np.ndarray, size_hw: tuple[int, int]) -> np.ndarray:
+def look_at(
+    file: Path,
+    source_hw: tuple[int, int],
+    matrix: np.ndarray,
+    size_hw: tuple[int, int],
+    *,
+    read: Callable[[Path, int], np.ndarray] = read_image,
+) -> np.ndarray:
     """What a view shows of an image file.
 
     Args:
@@ -24,6 +32,7 @@ def look_at(file: Path, source_hw: tuple[int, int], matrix: np.ndarray, size_hw:
         source_hw: (height, width) that the dataset says it has, pixels.
         matrix: 2 x 3, source to sample pixels.
         size_hw: (height, width) of the sample.
+        read: what decodes the file at 1 / reduction of its size.
 
     Returns:
         uint8 (height, width, 3), BGR.
@@ -32,7 +41,7 @@ def look_at(file: Path, source_hw: tuple[int, int], matrix: np.ndarray, size_hw:
         DataError: no such image, damaged, or of another size, so that its labels can't be trusted; names the file.
     """
     reduction = decode_reduction(matrix)
-    image = read_image(file, reduction)
+    image = read(file, reduction)
     if image.shape[:2] == source_hw:  # no JPEG, or wanted whole
         return warp(image, matrix, size_hw)
     if image.shape[:2] != tuple(-(-side // reduction) for side in source_hw):

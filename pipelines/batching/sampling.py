@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from pipelines.batching.image_cache import ImageCache
 from pipelines.batching.looking import look_at
 from pipelines.batching.mosaic import assembled, piece_choice
 from pipelines.batching.order import sample_rng
@@ -71,11 +72,13 @@ class SampleMaker:
         root: the dataset's folder.
         augmentation: the task's.
         targets: (image, annotation, source) to Sample, as the Task's; picklable for workers.
+        read: decodes images, and keeps some.
     """
 
     root: Path
     augmentation: Augmentation
     targets: Targets
+    read: ImageCache = field(default_factory=ImageCache)
 
     def __call__(self, job: SampleJob) -> Sample:
         """Make one sample.
@@ -97,7 +100,7 @@ class SampleMaker:
         return _naming(job.record, lambda: self.targets(seen, annotation, job.record.path))
 
     def _piece(self, record: Record, choice: ShapeChoice, rng: np.random.Generator) -> tuple[np.ndarray, Any]:
-        look = partial(look_at, self.root / record.path, record.size_hw)
+        look = partial(look_at, self.root / record.path, record.size_hw, read=self.read)
         return _naming(record, lambda: self.augmentation.apply(look, record, choice, rng))
 
 

@@ -73,6 +73,12 @@ def test_workers_change_no_byte(dataset) -> None:
             assert [len(batch) for batch in here.micro_batches] == [len(batch) for batch in there.micro_batches]
 
 
+def test_keeping_decoded_images_changes_no_byte(dataset) -> None:
+    kept, fresh = (islice(loader(dataset, cache_bytes=num_bytes), 6) for num_bytes in (2**20, 0))
+    for one, other in zip(kept, fresh, strict=True):
+        assert by_source(one) == by_source(other)
+
+
 def test_micro_batch_size_changes_no_byte(dataset) -> None:
     small, large = (islice(loader(dataset, micro_batch=micro_batch), 4) for micro_batch in (1, 4))
     for ones, fours in zip(small, large, strict=True):
@@ -113,6 +119,7 @@ def test_importing_batching_and_targets_imports_no_paddle() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [({"micro_batch": 5}, "micro_batch"), ({"micro_batch": 0}, "micro_batch"), ({"workers": -1}, "workers"),
+     ({"cache_bytes": -1}, "cache_bytes"),
      ({"targets": lambda *_: None, "workers": 1}, "picklable")],
 )  # fmt: skip
 def test_impossible_settings_are_refused_by_name(dataset, wrong: dict, words: str) -> None:
