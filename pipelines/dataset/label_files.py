@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.dataset.encodings import EncodingError, decode
 from pipelines.errors import DataError
 from pipelines.records import Fault, Record, TextAnnotation, TextRegion
 
@@ -167,17 +168,17 @@ def decoded(label_file: Path) -> tuple[str, list[Fault]]:
     faults = []
     if content.startswith(b"\xef\xbb\xbf"):
         faults.append(Fault(name, "starts with a byte-order mark (BOM); save it as UTF-8 without BOM", "error", 1))
-        content = content[3:]
-    if b"\r" in content:
-        num_returns = content.count(b"\r")
-        reason = f"has {num_returns} Windows line ends (CRLF); expected line feeds alone"
-        faults.append(Fault(name, reason, "error", content.count(b"\n", 0, content.index(b"\r")) + 1))
-        content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     try:
-        return content.decode("utf-8"), faults
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        return "", [*faults, Fault(name, f"is not UTF-8: byte {content[error.start]:#04x}", "error", line)]
+        found = decode(content)
+    except EncodingError as error:
+        return "", [*faults, Fault(name, str(error), "error", error.line)]
+    faults += [Fault(name, note, "error", line) for line, note in found.notes]
+    text = found.text
+    if num_returns := text.count("\r"):
+        reason = f"has {num_returns} Windows line ends (CRLF); expected line feeds alone"
+        faults.append(Fault(name, reason, "error", text.count("\n", 0, text.index("\r")) + 1))
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text, faults
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:

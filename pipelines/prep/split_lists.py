@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from pipelines.dataset.encodings import EncodingError, decode
 from pipelines.dataset.label_files import normalised_path
+from pipelines.errors import DataError
 from pipelines.prep.raw import IMAGE_SUFFIXES
 from pipelines.records import Fault
 
@@ -36,19 +38,31 @@ class ListLine:
 
 
 def read_lists(folder: Path) -> list[ListLine]:
-    """Every line of the two lists, those of val first; [] unless both are there."""
+    """Every line of the two lists, those of val first; [] unless both are there.
+
+    Raises:
+        DataError: a list can't be read.
+    """
     found = {split: [folder / name for name in names if (folder / name).is_file()] for split, names in _NAMES.items()}
     if not all(found.values()):
         return []
-    lines = []
-    for split, files in found.items():
-        texts = files[0].read_text("utf-8-sig", errors="replace").splitlines()
-        lines += [
-            ListLine(normalised_path(text.strip()), split, files[0], n)
-            for n, text in enumerate(texts, 1)
-            if text.strip()
-        ]
-    return lines
+    return [line for split, files in found.items() for line in list_lines(files[0], split)]
+
+
+def list_lines(file: Path, split: str) -> list[ListLine]:
+    """The lines of a list that are not blank.
+
+    Raises:
+        DataError: it can't be read.
+    """
+    try:
+        lines = decode(file.read_bytes()).lines
+    except OSError as error:
+        raise DataError(f"{file}: can't be read: {error.strerror or error}") from None
+    except EncodingError as error:
+        raise DataError(f"{file}:{error.line}: {error}") from None
+    texts = ((number, normalised_path(line.strip())) for number, line in enumerate(lines, 1))
+    return [ListLine(text, split, file, number) for number, text in texts if text]
 
 
 def first_listings(lines: Sequence[ListLine]) -> tuple[dict[str, ListLine], list[Fault]]:
@@ -68,6 +82,12 @@ def side_of(name: str) -> str:
     name = name.lower()
     is_train, is_val = "train" in name, "val" in name or "test" in name
     return "" if is_train == is_val else "train" if is_train else "val"
+
+
+def side_of_folders(path: Path, source: Path) -> str:
+    """The split that the folders of a file below `source` speak of, the innermost first."""
+    parts = path.relative_to(source).parts[:-1] if path.is_relative_to(source) else ()
+    return next((side for part in reversed(parts) if (side := side_of(part))), "")
 
 
 def stem_of(name: str) -> str:
