@@ -11,7 +11,7 @@ from pipelines.prep.coco import read_coco_source
 from pipelines.prep.cvat import read_cvat, read_cvat_text
 from pipelines.prep.deeppcb import read_deeppcb
 from pipelines.prep.forms import read_funsd, read_xfund
-from pipelines.prep.icdar2015 import read_icdar2015
+from pipelines.prep.icdar import read_icdar2013, read_icdar2015
 from pipelines.prep.label_studio import read_label_studio, read_label_studio_text
 from pipelines.prep.labelme import read_labelme, read_labelme_text
 from pipelines.prep.masks import read_masks
@@ -27,6 +27,7 @@ AnyReader = TypeVar("AnyReader", TextReader, DefectReader)
 TEXT_FORMATS: dict[str, TextReader] = {
     "cvat": read_cvat_text,
     "funsd": read_funsd,
+    "icdar2013": read_icdar2013,
     "icdar2015": read_icdar2015,
     "labelme": read_labelme_text,
     "labelstudio": read_label_studio_text,

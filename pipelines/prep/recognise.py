@@ -16,6 +16,7 @@ AUTO = "auto"
 
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".7z", ".rar")
 _CORNERS = re.compile(r"^\s*(-?\d+(\.\d+)?\s*,\s*){7}-?\d+(\.\d+)?\s*(,|$)")
+_BOX = re.compile(r'^\s*(-?\d+(\.\d+)?[\s,]+){4}"')
 _PAIR = re.compile(r"^\S+\.(jpe?g|png|bmp)\s+\S+\.txt$", re.IGNORECASE)
 _YOLO_LINE = re.compile(r"^\s*\d+(\s+-?([01](\.\d*)?|\.\d+)(e[-+]?\d+)?){4,}\s*$")
 _PADDLE_LINE = re.compile(r"^[^\t]+\t\s*\[")
@@ -106,8 +107,15 @@ def _is_sroie(seen: Glance) -> bool:
     )
 
 
+def _is_icdar2013(seen: Glance) -> bool:
+    files = (start for start in seen.starts(".txt") if start.path.name.startswith("gt_"))
+    return any(_BOX.match(line) for start in files for line in start.lines[:20])
+
+
 def _is_icdar2015(seen: Glance) -> bool:
-    return any(start.path.name.startswith("gt_") and _has_corner_lines(start) for start in seen.starts(".txt"))
+    # CVAT writes boxes and corners into one file, which is read as ICDAR 2013.
+    files = (start for start in seen.starts(".txt") if start.path.name.startswith("gt_"))
+    return any(map(_has_corner_lines, files)) and not _is_icdar2013(seen)
 
 
 def _is_deeppcb(seen: Glance) -> bool:
@@ -132,6 +140,7 @@ _LABEL_STUDIO = Sign('a JSON list of tasks with "annotations"', _any_json(_is_la
 TEXT_SIGNS: dict[str, Sign] = {
     "cvat": _CVAT,
     "funsd": Sign('JSONs with "form"', _any_json(lambda start: start.has_keys(1, "form"))),
+    "icdar2013": Sign('gt_NAME.txt with lines x1 y1 x2 y2 "text"', _is_icdar2013),
     "icdar2015": Sign("gt_NAME.txt with x1,y1,...,x4,y4,text lines", _is_icdar2015),
     "labelme": _LABELME,
     "labelstudio": _LABEL_STUDIO,

@@ -72,7 +72,7 @@ def test_lists_of_ids_are_the_split_and_nothing_is_lost_silently(receipts, write
     assert {image.name: image.split for image in images} == {"img/001.jpg": "train", "img/002.jpg": "val"}
     reasons = "\n".join(map(str, faults))
     assert "train.txt:3: 002 is already listed for val" in reasons
-    assert "404" in reasons and "1 files are in no list and are left out, first 003" in reasons
+    assert "404" in reasons and "1 ids are in no list and are left out, first 003" in reasons
 
 
 def test_images_and_labels_without_each_other_are_named(receipts, write_picture):

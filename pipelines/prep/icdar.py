@@ -1,4 +1,4 @@
-"""ICDAR 2015 text localisation: `gt_NAME.txt` with four corners and text a line, `NAME.jpg` beside or elsewhere."""
+"""ICDAR 2013 and 2015 text localisation: `gt_NAME.txt` with a region a line, `NAME.jpg` beside it or elsewhere."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.errors import DataError
-from pipelines.prep.corner_files import read_corner_file
-from pipelines.prep.raw import RawImage, RawText, images_by_stem, name_below
+from pipelines.prep.corner_files import BOX_OR_CORNERS, FOUR_CORNERS, LineFormat, corner_image
+from pipelines.prep.raw import RawText, images_by_stem
+from pipelines.prep.split_lists import side_of_folders
 from pipelines.records import Fault
+
+
+def read_icdar2013(source: Path, images: Path | None) -> Iterator[RawText | Fault]:
+    """As `read_icdar2015`, with upright boxes: `x1 y1 x2 y2 "text"`, or with commas."""
+    return _read(source, images, BOX_OR_CORNERS)
 
 
 def read_icdar2015(source: Path, images: Path | None) -> Iterator[RawText | Fault]:
@@ -19,11 +25,15 @@ def read_icdar2015(source: Path, images: Path | None) -> Iterator[RawText | Faul
     Raises:
         DataError: no such label file.
     """
+    return _read(source, images, FOUR_CORNERS)
+
+
+def _read(source: Path, images: Path | None, format: LineFormat) -> Iterator[RawText | Fault]:
     labels = sorted(source.rglob("gt_*.txt"))
     if not labels:
         raise DataError(f"{source}: no label files; expected gt_NAME.txt for every image NAME.jpg")
     pictures = images_by_stem((images or source).rglob("*"))
-    splits = {label: _split_of(label, source) for label in labels}
+    splits = {label: side_of_folders(label, source) for label in labels}
     has_split = set(splits.values()) == {"train", "val"}
     labelled: set[Path] = set()
     for label in labels:
@@ -32,26 +42,15 @@ def read_icdar2015(source: Path, images: Path | None) -> Iterator[RawText | Faul
         if len(found) != 1:
             yield Fault(str(label), _lookup_reason(label, found, images or source), "dropped")
             continue
-        regions, faults = read_corner_file(label)
-        yield from faults
-        yield RawImage(
-            found[0], name_below(found[0], source), str(label), None, regions, splits[label] if has_split else ""
-        )
+        yield from corner_image(found[0], label, source, format, splits[label] if has_split else "")
     for path in sorted(path for paths in pictures.values() for path in paths if path not in labelled):
         yield Fault(str(path), f"no label file gt_{path.stem}.txt", "dropped")
-
-
-def _split_of(path: Path, source: Path) -> str:
-    folders = path.parent.relative_to(source).as_posix().lower() if path.is_relative_to(source) else ""
-    if "train" in folders:
-        return "train"
-    return "val" if "test" in folders or "val" in folders else ""
 
 
 def _matching(label: Path, candidates: list[Path], source: Path) -> list[Path]:
     """Of images with the right name those nearest to the label file: same folder, else same split, else all."""
     beside = [path for path in candidates if path.parent == label.parent]
-    alike = [path for path in candidates if _split_of(path, source) == _split_of(label, source)]
+    alike = [path for path in candidates if side_of_folders(path, source) == side_of_folders(label, source)]
     return beside or alike or candidates
 
 
