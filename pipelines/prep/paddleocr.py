@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pipelines.dataset.image_files import is_there
 from pipelines.dataset.label_files import decoded, normalised_path, numbered_lines, split_label_line
 from pipelines.errors import DataError
+from pipelines.prep.ppocrlabel import CROPS, Confirmed, confirmed, is_label_file, unknown_state
 from pipelines.prep.raw import IMAGE_SUFFIXES, RawImage, RawRegion, RawText, is_ignore_mark, name_below
 from pipelines.records import Fault
 
-_NOT_LABELS = ("filestate", "rec_gt")
-"""What PPOCRLabel writes beside its Label.txt."""
-_CROPS = "crop_img"
-"""Where it puts the cut-out words for text recognition."""
 _SPACED = re.compile(r"^(\S.*?\.(?:jpe?g|png|bmp|tiff?|webp))\s+(\[.*\])\s*$", re.IGNORECASE)
 
 
@@ -30,33 +27,35 @@ def read_paddleocr(source: Path, images: Path | None) -> Iterator[RawText | Faul
         DataError: no label file, or none of its images found.
     """
     files = _label_files(source)
-    tried: list[Path] = []
-    used: set[Path] = set()
+    found = _Found(images)
+    states: list[Confirmed] = []
     for label, split in files:
-        for item in _entries_of(label):
+        items = list(_entries_of(label))
+        state = confirmed(label, [item.path for item in items if isinstance(item, _Entry)])
+        states.append(state)
+        yield from unknown_state(state, label)
+        for item in items:
             if isinstance(item, Fault):
                 yield item
                 continue
-            number, path, entries = item
-            candidates = _candidates(path, label, images)
-            image = next((candidate for candidate in candidates if is_there(candidate)), None)
-            if image is None:
-                tried.append(candidates[0])
-                reason = f"image not found: tried {', '.join(map(str, candidates))}"
-                yield Fault(str(label), reason, "dropped", number)
+            path = found.image_of(item, label)
+            if isinstance(path, Fault):
+                yield path
                 continue
-            used.add(image.resolve())
-            regions = tuple(_raw_region(entry, number, n) for n, entry in enumerate(entries, 1))
-            yield RawImage(image, name_below(image, source), str(label), number, regions, split)
+            regions = tuple(_raw_region(entry, item.line, n) for n, entry in enumerate(item.regions, 1))
+            name, fault = name_below(path, source), state.fault(item.path)
+            yield RawImage(path, name, str(label), item.line, regions, split, fault=fault)
     folder = images or files[0][0].parent
-    if tried and not used:
-        raise DataError(
-            f"0 of {len(tried)} images found under {folder}; first tried path: {tried[0]}; "
-            "say where they are with --images DIR"
-        )
+    found.require_one(folder)
+    yield from _unlisted(folder, found.used, states)
+
+
+def _unlisted(folder: Path, used: Container[Path], states: Sequence[Confirmed]) -> Iterator[Fault]:
+    """A fault for every image below `folder` that no label file lists."""
+    unlisted = "no label file lists it: left out; an image without text has a line of its own, `PATH<TAB>[]`"
     for picture in sorted(folder.rglob("*")):
-        if picture.suffix.lower() in IMAGE_SUFFIXES and _CROPS not in picture.parts and picture.resolve() not in used:
-            reason = "no label file lists it: left out; an image without text has a line of its own, `PATH<TAB>[]`"
+        if picture.suffix.lower() in IMAGE_SUFFIXES and CROPS not in picture.parts and picture.resolve() not in used:
+            reason = next(filter(None, (state.missing(picture) for state in states)), unlisted)
             yield Fault(str(picture), reason, "dropped")
 
 
@@ -64,7 +63,7 @@ def _label_files(source: Path) -> list[tuple[Path, str]]:
     """(file, split) of the label files at `source`; the split is "" unless train and val are both there."""
     if source.is_file():
         return [(source, "")]
-    texts = [path for path in sorted(source.glob("*.txt")) if not path.stem.lower().startswith(_NOT_LABELS)]
+    texts = [path for path in sorted(source.glob("*.txt")) if is_label_file(path)]
     if not texts:
         raise DataError(f"{source}: no label files; expected train.txt and val.txt, or Label.txt")
     val = [path for path in texts if path.stem.lower().startswith(("val", "test", "eval"))]
@@ -79,9 +78,10 @@ def _candidates(path: str, label: Path, images: Path | None) -> list[Path]:
     roots = [images] if images else [label.parent, label.parent.parent]
     # A label line from Windows may name D:\scans\a.jpg: only its last part means anything here.
     tail = path.rsplit("/", 1)[-1]
-    is_foreign = re.match(r"^[A-Za-z]:", path) is not None
-    inside = [root / tail for root in roots] if is_foreign else [root / path for root in roots]
-    return list(dict.fromkeys([*inside, roots[0] / tail] if images else inside))
+    inside = [] if re.match(r"^[A-Za-z]:", path) else [root / path for root in roots]
+    # So may an absolute path from another machine, which is looked for where it says first.
+    is_absolute = not inside or path.startswith("/")
+    return list(dict.fromkeys([*inside, *(root / tail for root in roots if is_absolute or images)]))
 
 
 def _raw_region(entry: Any, line: int, number: int) -> RawRegion:
@@ -91,8 +91,48 @@ def _raw_region(entry: Any, line: int, number: int) -> RawRegion:
     return RawRegion(known.get("points"), transcription, is_ignored, line, f"region {number}")
 
 
-def _entries_of(label: Path) -> Iterator[tuple[int, str, list[Any]] | Fault]:
-    """(line, path, region entries) of every line that can be read or mended, and what was done."""
+@dataclass(frozen=True)
+class _Entry:
+    """A line of a label file: its number, image path, and regions as written."""
+
+    line: int
+    path: str
+    regions: list[Any]
+
+
+class _Found:
+    """Finds the images of label lines, and remembers which it has found."""
+
+    def __init__(self, images: Path | None):
+        self.used: set[Path] = set()
+        self._images = images
+        self._tried: list[Path] = []
+
+    def image_of(self, entry: _Entry, label: Path) -> Path | Fault:
+        candidates = _candidates(entry.path, label, self._images)
+        image = next((candidate for candidate in candidates if is_there(candidate)), None)
+        if image is None:
+            self._tried.append(candidates[0])
+            reason = f"image not found: tried {', '.join(map(str, candidates))}"
+            return Fault(str(label), reason, "dropped", entry.line)
+        self.used.add(image.resolve())
+        return image
+
+    def require_one(self, folder: Path) -> None:
+        """Refuse a source of which images were looked for and none found.
+
+        Raises:
+            DataError: so it is.
+        """
+        if self._tried and not self.used:
+            raise DataError(
+                f"0 of {len(self._tried)} images found under {folder}; first tried path: {self._tried[0]}; "
+                "say where they are with --images DIR"
+            )
+
+
+def _entries_of(label: Path) -> Iterator[_Entry | Fault]:
+    """Every line that can be read or mended, and what was done."""
     text, faults = decoded(label)
     yield from (replace(fault, action="repaired" if text else "dropped") for fault in faults)
     lines = list(numbered_lines(text))
@@ -111,7 +151,7 @@ def _entries_of(label: Path) -> Iterator[tuple[int, str, list[Any]] | Fault]:
             (path, entries), how, used = mended
             position += used - 1
             yield Fault(str(label), f"{error}: {how}", "repaired", number)
-        yield number, normalised_path(path), entries
+        yield _Entry(number, normalised_path(path), entries)
 
 
 def _mended(lines: list[tuple[int, str]], start: int) -> tuple[tuple[str, list[Any]], str, int] | None:

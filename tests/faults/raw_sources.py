@@ -30,14 +30,19 @@ def _quad(number: int) -> list[list[int]]:
 
 
 def _paddleocr(root: Path) -> None:
-    lines = []
-    for number, name in enumerate(pictures(root / "images")):
+    """As PPOCRLabel leaves an image folder: paths start with its name, confirmed images are listed."""
+    lines, states = [], []
+    for number, name in enumerate(pictures(root)):
         entries = [
-            {"transcription": "Total 3,50", "points": _quad(number)},
-            {"transcription": "###", "points": _quad(9)},
+            {"transcription": "Total 3,50", "points": _quad(number), "difficult": False, "key_cls": "None"},
+            {"transcription": "###", "points": _quad(9), "difficult": True, "key_cls": "None"},
         ]
-        lines.append(f"images/{name}\t{json.dumps(entries)}\n")
+        lines.append(f"{root.name}/{name}\t{json.dumps(entries)}\n")
+        states.append(f"C:\\scans\\{root.name}\\{name}\t1\n")
     (root / "Label.txt").write_text("".join(lines), encoding="utf-8")
+    (root / "fileState.txt").write_text("".join(states), encoding="utf-8")
+    (root / "Cache.cach").write_text("".join(reversed(lines)), encoding="utf-8")
+    (root / "rec_gt.txt").write_text("crop_img/shot_0_crop_0.jpg\tTotal 3,50\n", encoding="utf-8")
 
 
 def _corner_files(root: Path, labels: str, prefix: str) -> None:
@@ -53,6 +58,13 @@ def _sroie(root: Path) -> None:
 
 def _icdar2015(root: Path) -> None:
     _corner_files(root, ".", "gt_")
+
+
+def _icdar2013(root: Path) -> None:
+    for number, name in enumerate(pictures(root)):
+        (left, top), _, (right, bottom), _ = _quad(number)
+        text = f'{left} {top} {right} {bottom} "Total"\n{left}, {top}, {right}, {bottom}, "3,50"\n'
+        (root / f"gt_{Path(name).stem}.txt").write_text(text, encoding="utf-8")
 
 
 def _coco(root: Path) -> None:
@@ -194,6 +206,7 @@ def _label_studio(root: Path) -> None:
 TEXT_SOURCES: dict[str, WriteSource] = {
     "cvat": _cvat,
     "funsd": _funsd,
+    "icdar2013": _icdar2013,
     "icdar2015": _icdar2015,
     "labelme": _labelme,
     "labelstudio": _label_studio,
