@@ -6,8 +6,8 @@
 | 5 | the same and a confidence, as predictions are saved: no label |
 | 6 or more, even | a polygon x1 y1 x2 y2 ...; eight may as well be a turned box, which has the same outline |
 
-`images/…/NAME.jpg` belongs to `labels/…/NAME.txt`. Class names come from a `*.yaml` with `names`, `classes.txt` or
-`obj.names`. Source: docs.ultralytics.com/datasets (detect, segment, obb).
+`images/…/NAME.jpg` belongs to `labels/…/NAME.txt`; names and split are in `yolo_data`.
+Source: docs.ultralytics.com/datasets (detect, segment, obb).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import yaml
-
+from pipelines.dataset.encodings import decode
 from pipelines.dataset.image_files import image_size_hw
 from pipelines.errors import DataError
 from pipelines.prep.raw import (
@@ -31,15 +30,14 @@ from pipelines.prep.raw import (
     name_below,
 )
 from pipelines.prep.shapes import as_defects, outline_of, rectangle
-from pipelines.prep.split_lists import side_of
+from pipelines.prep.yolo_data import NAME_LISTS, YoloData, YoloSplit, read_yolo_data
 from pipelines.records import Fault
 
-_NAME_LISTS = ("classes.txt", "obj.names", "labels.txt")
-_NO_LABELS = frozenset({*_NAME_LISTS, "train.txt", "val.txt", "valid.txt", "test.txt", "readme.txt", "notes.txt"})
+_NO_LABELS = frozenset({*NAME_LISTS, "train.txt", "val.txt", "valid.txt", "test.txt", "readme.txt", "notes.txt"})
 
 
 def read_yolo(source: Path, images: Path | None) -> Iterator[DefectItem]:
-    """Images of every label file below `source`; folders called train and val (valid, test) are the split.
+    """Images of every label file below `source`, with the split of data.yaml, of lists, or of folders so called.
 
     An empty label file is an OK image, an image without one is unlabelled.
 
@@ -53,31 +51,33 @@ def _drawn(source: Path, images: Path | None) -> Iterator[DrawnItem]:
     labels = [path for path in sorted(source.rglob("*.txt")) if path.name.lower() not in _NO_LABELS]
     if not labels:
         raise DataError(f"{source}: no label files; expected labels/NAME.txt for every image images/NAME.jpg")
-    names, told = _class_names(source)
-    yield from told
-    yield ClassList(tuple(names.values()))
+    data = read_yolo_data(source)
+    yield from data.faults
+    yield ClassList(tuple(data.names.values()))
     pictures = images_by_stem((images or source).rglob("*"))
-    sides = {label: _side(label, source) for label in labels}
-    has_split = {"train", "val"} <= set(sides.values())
-    used: set[Path] = set()
+    found: list[RawImage[RawShape]] = []
     for label in labels:
         picture = _picture_of(label, pictures.get(label.stem, []))
         if isinstance(picture, str):
             yield Fault(str(label), picture, "dropped")
-            continue
-        used.add(picture)
-        raw = _image(picture, label, source, names)
-        yield replace(raw, split=sides[label] if has_split else "")
-    if not used:
+        else:
+            found.append(_image(picture, label, source, data))
+    if not found:
         raise DataError(f"0 of {len(labels)} label files have an image below {images or source}; first: {labels[0]}")
+    yield from _with_split(found, data.split)
+    used = {raw.image for raw in found}
     for path in sorted(path for paths in pictures.values() for path in paths if path not in used):
         yield Unlabelled(path, f"no label file {path.stem}.txt")
 
 
-def _side(label: Path, source: Path) -> str:
-    """Which side of the split the folders of a label file say."""
-    parts = label.relative_to(source).parts[:-1] if label.is_relative_to(source) else ()
-    return next((side for part in reversed(parts) if (side := side_of(part))), "")
+def _with_split(raws: Sequence[RawImage[RawShape]], split: YoloSplit) -> Iterator[RawImage[RawShape]]:
+    """The images with their split, if the source has one; what is on neither side of it is left out."""
+    sides = [split.side(raw.image, Path(raw.label)) for raw in raws]
+    has_split = {"train", "val"} <= set(sides)
+    for raw, side in zip(raws, sides, strict=True):
+        is_lost = has_split and split.is_given and not side
+        fault = raw.fault or ("is in neither train nor val: left out" if is_lost else "")
+        yield replace(raw, split=side if has_split else "", fault=fault)
 
 
 def _picture_of(label: Path, candidates: Sequence[Path]) -> Path | str:
@@ -91,11 +91,12 @@ def _picture_of(label: Path, candidates: Sequence[Path]) -> Path | str:
     return near[0]
 
 
-def _image(picture: Path, label: Path, source: Path, names: Mapping[int, str]) -> RawImage[RawShape]:
+def _image(picture: Path, label: Path, source: Path, data: YoloData) -> RawImage[RawShape]:
     fault = ""
     shapes: tuple[RawShape, ...] = ()
     try:
-        shapes = tuple(_shapes(label.read_bytes(), image_size_hw(picture), names))
+        lines = decode(label.read_bytes()).lines
+        shapes = tuple(_shapes(lines, image_size_hw(picture), data))
     except OSError as error:
         fault = f"{label}: can't be read: {error.strerror or error}"
     except DataError as error:
@@ -103,14 +104,13 @@ def _image(picture: Path, label: Path, source: Path, names: Mapping[int, str]) -
     return RawImage(picture, name_below(picture, source), str(label), None, shapes, fault=fault)
 
 
-def _shapes(content: bytes, size_hw: tuple[int, int], names: Mapping[int, str]) -> Iterator[RawShape]:
-    text = content.decode("utf-8-sig", errors="replace")
-    for number, line in enumerate(text.splitlines(), 1):
+def _shapes(lines: Sequence[str], size_hw: tuple[int, int], data: YoloData) -> Iterator[RawShape]:
+    for number, line in enumerate(lines, 1):
         if line.strip():
-            yield _shape(line, f"line {number}", size_hw, names)
+            yield _shape(line, f"line {number}", size_hw, data)
 
 
-def _shape(line: str, item: str, size_hw: tuple[int, int], names: Mapping[int, str]) -> RawShape:
+def _shape(line: str, item: str, size_hw: tuple[int, int], data: YoloData) -> RawShape:
     fields = line.split()
     try:
         class_id = int(fields[0])
@@ -119,8 +119,10 @@ def _shape(line: str, item: str, size_hw: tuple[int, int], names: Mapping[int, s
         return RawShape(
             (), None, item=item, fault=f"expected a class number and numbers, but got {line.strip()[:60]!r}"
         )
-    class_name = names.get(class_id, str(class_id))
-    reason = _wrong(shares, class_id, names)
+    class_name = data.names.get(class_id, str(class_id))
+    if data.has_key_points:
+        shares = shares[:4]
+    reason = _wrong(shares, class_id, data.names)
     if reason:
         return RawShape((), class_name, item=item, fault=reason)
     height, width = size_hw
@@ -145,29 +147,3 @@ def _wrong(shares: Sequence[float], class_id: int, names: Mapping[int, str]) -> 
         worst = max(shares, key=lambda share: abs(share - 0.5))
         return f"expected shares of the image from 0 to 1, but got {worst:g}: are these pixels?"
     return ""
-
-
-def _class_names(source: Path) -> tuple[dict[int, str], list[Fault]]:
-    """Names by class number from the first list that is there; none: the numbers themselves are the names, told."""
-    for path in (*sorted(source.glob("*.yaml")), *sorted(source.glob("*.yml"))):
-        try:
-            names = _names_of(yaml.safe_load(path.read_bytes()))
-        except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-            return {}, [Fault(str(path), f"can't be read: {str(error)[:100]}; the numbers are the names", "warning")]
-        if names:
-            return names, []
-    for path in (folder / name for folder in (source, source / "labels") for name in _NAME_LISTS):
-        if path.is_file():
-            lines = path.read_text("utf-8-sig", errors="replace").splitlines()
-            return dict(enumerate(line.strip() for line in lines if line.strip())), []
-    reason = "no data.yaml with names, classes.txt or obj.names: the classes are called by their numbers"
-    return {}, [Fault(str(source), reason, "warning")]
-
-
-def _names_of(content: object) -> dict[int, str]:
-    names = content.get("names") if isinstance(content, dict) else None
-    if isinstance(names, list):
-        return dict(enumerate(map(str, names)))
-    if isinstance(names, dict) and all(isinstance(key, int) for key in names):
-        return {key: str(name) for key, name in sorted(names.items())}
-    return {}
