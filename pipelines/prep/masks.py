@@ -3,8 +3,9 @@
 | layout | class |
 |---|---|
 | `ground_truth/CLASS/NAME_mask.png` with `test/CLASS/NAME.png`, `good` folders (MVTec AD) | the folder |
-| `masks/…/NAME.png`, or `NAME_mask.png` beside `NAME.jpg` | the folder below `masks`, else "defect" |
+| `masks/…/NAME.png`, or `NAME_mask.png` beside `NAME.jpg` | the folder below `masks`, else by value, else "defect" |
 
+By value: where `classes.txt` names them, spots of each value are a class of their own (see `mask_pixels`).
 Spots are 8-connected; those under `MIN_AREA_PX` are left out and told. MVTec AD: Bergmann et al. 2019,
 https://www.mvtec.com/company/research/datasets/mvtec-ad.
 """
@@ -17,11 +18,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from pipelines.dataset import read_image
 from pipelines.dataset.image_files import image_size_hw
 from pipelines.errors import DataError
+from pipelines.prep.mask_pixels import MaskClasses, defect_values, mask_classes
 from pipelines.prep.raw import (
     IMAGE_SUFFIXES,
+    ClassList,
     DefectItem,
     RawBox,
     RawDefects,
@@ -52,6 +54,8 @@ def read_masks(source: Path, images: Path | None) -> Iterator[DefectItem]:
         raise DataError(
             f"{source}: no masks; expected ground_truth/CLASS/NAME_mask.png, masks/NAME.png or NAME_mask.png"
         )
+    classes = mask_classes(source)
+    yield ClassList(tuple(classes.names.values()))
     others = sorted(images.rglob("*")) if images else [path for path in files if path not in set(masks)]
     pictures = images_by_stem(others)
     used: set[Path] = set()
@@ -62,10 +66,14 @@ def read_masks(source: Path, images: Path | None) -> Iterator[DefectItem]:
             yield Fault(str(mask), str(error), "dropped")
             continue
         used.add(picture)
-        yield from _image(picture, mask, source)
+        yield from _image(picture, mask, source, classes)
     if not used:
         raise DataError(f"0 of {len(masks)} masks have an image below {images or source}; first tried: {masks[0]}")
-    for path in sorted(path for paths in pictures.values() for path in paths if path not in used):
+    yield from _without_mask(sorted(path for paths in pictures.values() for path in paths if path not in used), source)
+
+
+def _without_mask(pictures: list[Path], source: Path) -> Iterator[RawDefects | Unlabelled]:
+    for path in pictures:
         if _OK_FOLDERS & {part.lower() for part in path.parts}:
             yield RawImage(path, name_below(path, source), str(path.parent), None, ())
         else:
@@ -97,16 +105,17 @@ def _picture_of(mask: Path, pictures: Mapping[str, list[Path]]) -> Path:
     return near[0]
 
 
-def _image(picture: Path, mask: Path, source: Path) -> Iterator[RawDefects | Fault]:
+def _image(picture: Path, mask: Path, source: Path, classes: MaskClasses) -> Iterator[RawDefects | Fault]:
     boxes: list[RawBox] = []
     num_small, fault = 0, ""
     try:
-        pixels = read_image(mask)
+        class_name = _folder_class(mask, source)
+        values, by_value = defect_values(mask, MaskClasses() if class_name else classes)
         size_hw = image_size_hw(picture)
-        if pixels.shape[:2] != size_hw:
-            fault = f"its mask has {pixels.shape[1]} x {pixels.shape[0]} px, the image {size_hw[1]} x {size_hw[0]}"
+        if values.shape != size_hw:
+            fault = f"its mask has {values.shape[1]} x {values.shape[0]} px, the image {size_hw[1]} x {size_hw[0]}"
         else:
-            boxes, num_small = _spots(pixels, _class_of(mask, source))
+            boxes, num_small = _spots(values, by_value, class_name or _ONLY_CLASS)
     except DataError as error:
         fault = str(error)
     if num_small:
@@ -116,24 +125,31 @@ def _image(picture: Path, mask: Path, source: Path) -> Iterator[RawDefects | Fau
     yield RawImage(picture, name_below(picture, source), str(mask), None, tuple(boxes), fault=fault)
 
 
-def _class_of(mask: Path, source: Path) -> str:
-    """The folder of a mask below the folder of masks, whichever side of a split that is called by."""
+def _folder_class(mask: Path, source: Path) -> str:
+    """The folder of a mask below the folder of masks, "" if it lies in that itself or in a side of a split."""
     parts = mask.relative_to(source).parts[:-1]
     above = next((place for place, part in enumerate(parts) if part.lower() in _MASK_FOLDERS), len(parts))
     named = [part for part in parts[above + 1 :] if not side_of(part)]
-    return named[-1] if named else _ONLY_CLASS
+    return named[-1] if named else ""
 
 
-def _spots(pixels: np.ndarray, class_name: str) -> tuple[list[RawBox], int]:
-    """A box round every connected spot, and how many were too small."""
-    values = pixels.max(axis=2)
-    # A mask of 0 and 255 may have been through a JPEG; one of class numbers is darker than that throughout.
-    is_defect = values > (127 if values.max() > 127 else 0)
-    _, _, found, _ = cv2.connectedComponentsWithStats(is_defect.astype(np.uint8), connectivity=8)
-    spots = found[1:].tolist()
-    boxes = [
-        RawBox((left, top, left + width, top + height), class_name, item=f"spot {number}")
-        for number, (left, top, width, height, area) in enumerate(spots, 1)
-        if area >= MIN_AREA_PX
-    ]
-    return boxes, len(spots) - len(boxes)
+def _spots(values: np.ndarray, by_value: Mapping[int, str], other: str) -> tuple[list[RawBox], int]:
+    """A box round every connected spot of one value, and how many were too small.
+
+    Args:
+        values: int32 (h, w), 0 where there is no defect.
+        by_value: class names; spots of other values are of the class `other`.
+        other: its name.
+    """
+    boxes: list[RawBox] = []
+    num_small = 0
+    for value in np.unique(values[values > 0]).tolist():
+        is_spot = (values == value).astype(np.uint8)
+        _, _, found, _ = cv2.connectedComponentsWithStats(is_spot, connectivity=8)
+        for left, top, width, height, area in found[1:].tolist():
+            if area < MIN_AREA_PX:
+                num_small += 1
+                continue
+            corners = (left, top, left + width, top + height)
+            boxes.append(RawBox(corners, by_value.get(value, other), item=f"spot {len(boxes) + num_small + 1}"))
+    return boxes, num_small

@@ -10,6 +10,7 @@ import pytest
 
 from pipelines.errors import DataError
 from pipelines.prep.raw import ClassList, RawImage, Unlabelled
+from pipelines.records import Fault
 
 BOXES = {"shot_0": (8, 6, 40, 30), "shot_1": (0, 0, 80, 60), "shot_2": (16, 12, 24, 18)}
 
@@ -106,7 +107,7 @@ def test_spots_of_a_mask_become_boxes_of_their_folders_class(mvtec) -> None:
         "test/good/000.png": [],
         "train/good/000.png": [],
     }
-    assert ["1 spots under 4 px" in item.reason for item in items if not isinstance(item, RawImage)] == [True]
+    assert ["1 spots under 4 px" in item.reason for item in items if isinstance(item, Fault)] == [True]
 
 
 def test_a_mask_of_another_size_or_of_specks_alone_leaves_its_image_out(mvtec, tmp_path) -> None:
