@@ -5,14 +5,14 @@ Any version of the schema (2010 to 2019; https://github.com/PRImA-Research-Lab/P
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from pipelines.errors import DataError
 from pipelines.prep.paired_files import LabelFile, paired_images
-from pipelines.prep.raw import DrawnItem, RawShape, RawText
-from pipelines.prep.shapes import as_text, outline_of
+from pipelines.prep.raw import DrawnItem, Outline, RawShape, RawText
+from pipelines.prep.shapes import as_text, enclosing_box, outline_of, rectangle
 from pipelines.prep.xml_files import read_xml
 from pipelines.records import Fault
 
@@ -43,9 +43,51 @@ def _parsed(path: Path) -> LabelFile[RawShape] | None:
     if page is None:
         raise DataError("expected a <Page> in <PcGts>, but there is none")
     lines = _below(page, "TextLine") or _below(page, "Word")
-    shapes = tuple(shape for number, line in enumerate(lines, 1) for shape in _shapes(line, number))
+    regions = _below(page, "TextRegion")
+    if regions and not lines:
+        raise DataError(
+            f"has {len(regions)} text region(s), but neither lines nor words: text is there, its place is not"
+        )
+    shapes = [shape for number, line in enumerate(lines, 1) for shape in _shapes(line, number)]
     height, width = (_whole(page.get(side)) for side in ("imageHeight", "imageWidth"))
-    return LabelFile(page.get("imageFilename") or "", shapes, (height, width) if height and width else None)
+    said_hw = (height, width) if height and width else None
+    if said_hw:
+        shapes += _outside(page, said_hw, shapes)
+    return LabelFile(page.get("imageFilename") or "", tuple(shapes), said_hw)
+
+
+def _outside(page: Element, size_hw: tuple[int, int], shapes: Sequence[RawShape]) -> list[RawShape]:
+    """Ignore regions round the `Border`, beyond which (the facing page, say) nobody has labelled; [] if there is none.
+
+    Where text beyond it is labelled, it is no limit.
+    """
+    border = next((child for child in page if _tag(child) == "Border"), None)
+    if border is None:
+        return []
+    outline = _shape(border, "border").outline
+    labelled = [_centre(shape.outline) for shape in shapes if shape.outline]
+    if not outline or not labelled:
+        return []
+    height, width = size_hw
+    left, top, right, bottom = enclosing_box(outline)
+    if not all(left <= x <= right and top <= y <= bottom for x, y in labelled):
+        return []
+    strips = {
+        "left": (0, 0, left, height),
+        "right": (right, 0, width, height),
+        "above": (left, 0, right, top),
+        "below": (left, bottom, right, height),
+    }
+    return [
+        RawShape(rectangle(*strip), "text", is_ignored=True, item=f"{side} of the border")
+        for side, strip in strips.items()
+        if strip[2] - strip[0] >= 1 and strip[3] - strip[1] >= 1
+    ]
+
+
+def _centre(outline: Outline) -> tuple[float, float]:
+    left, top, right, bottom = enclosing_box(outline)
+    return (left + right) / 2, (top + bottom) / 2
 
 
 def _shapes(line: Element, number: int) -> list[RawShape]:
