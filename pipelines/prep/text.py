@@ -79,8 +79,12 @@ def _listed_once(raws: Sequence[RawText]) -> tuple[list[RawText], list[Fault]]:
     return list(first.values()), faults
 
 
-def _annotated(raw: RawText, facts: ImageFacts) -> tuple[TextAnnotation, list[Fault]]:
+def _annotated(raw: RawText, facts: ImageFacts) -> tuple[TextAnnotation | None, list[Fault]]:
+    """The regions that can be used; None where all are lost, as text must not be learnt as background."""
     regions, faults = repaired_regions(raw, facts.size_hw)
+    if raw.regions and not regions:
+        reason = f"{raw.name}: none of its {len(raw.regions)} region(s) can be used, so it may hold text: left out"
+        return None, [*faults, Fault(raw.label, reason, "dropped", raw.line)]
     return TextAnnotation(regions), faults
 
 
