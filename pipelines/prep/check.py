@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 from pipelines.dataset import SPLITS, defect_classes, read_index, scan_defect_split, scan_split
 from pipelines.errors import DataError
 from pipelines.prep.counts import Counts, DefectCounts, SplitCounts, defect_quantiles, text_quantiles
-from pipelines.prep.images import ImageFacts, examine_image
+from pipelines.prep.near_duplicates import NearDuplicate
+from pipelines.prep.seen_images import SeenImage, across_splits, image_faults, see_images
 from pipelines.records import Fault, Record
 
 _DEFECTS = "defect_detection"
@@ -30,6 +31,8 @@ class CheckReport:
             "defect_long_px" (of what is not ignored): the 0, 10, 50, 90 and 100 % points; absent where there is
             nothing to measure.
         faults: everything found; "error" means that it can't be trained on.
+        near_duplicates: images of train that look like one of val, the most alike first; copies and images of a
+            common group are told as faults instead.
     """
 
     root: str
@@ -37,6 +40,7 @@ class CheckReport:
     counts: Mapping[str, Counts]
     quantiles: Mapping[str, Mapping[str, tuple[float, ...]]]
     faults: tuple[Fault, ...]
+    near_duplicates: tuple[NearDuplicate, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -47,8 +51,13 @@ class CheckReport:
         return {**asdict(self), "ok": self.ok}
 
 
-def check_dataset(root: Path, workers: int | None = None) -> CheckReport:
+def check_dataset(root: Path, workers: int | None = None, executor: Executor | None = None) -> CheckReport:
     """Decode and compare everything a dataset holds.
+
+    Args:
+        root: the dataset.
+        workers: threads; None: one a core.
+        executor: where to decode and compare instead (processes, a cluster that sees the same files); it stays open.
 
     Raises:
         DataError: no such folder, or a `dataset.yml` that is not one.
@@ -59,25 +68,24 @@ def check_dataset(root: Path, workers: int | None = None) -> CheckReport:
     index = read_index(root)
     task = _task_of(root, index)
     scan = scan_defect_split if task == _DEFECTS else scan_split
-    faults: list[Fault] = []
-    records: dict[str, list[Record]] = {}
-    for split in SPLITS:
-        records[split], found = scan(root, split)
-        faults += found
-    everything = [(split, record) for split in SPLITS for record in records[split]]
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        facts = list(pool.map(examine_image, [root / record.path for _, record in everything]))
-    for (_, record), fact in zip(everything, facts, strict=True):
-        faults += _image_faults(root, record, fact, index["images"].get(record.path, {}))
-    faults += _leaks(root, everything, facts)
+    scanned = {split: scan(root, split) for split in SPLITS}
+    records = {split: found[0] for split, found in scanned.items()}
+    # Decoding, hashing and comparing release the GIL, so threads use all cores and nothing needs pickling.
+    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as threads:
+        seen = see_images(root, records, executor or threads)
+        alike = across_splits(seen, executor or threads)
     counts = _counts(root, task, records)
     quantiles = defect_quantiles if task == _DEFECTS else text_quantiles
+    faults = [fault for split in SPLITS for fault in scanned[split][1]]
+    faults += [fault for image in seen for fault in image_faults(root, image, index["images"])]
+    faults += [*_leaks(root, seen), *_alike_fault(root, alike), *_unscored(root, counts)]
     return CheckReport(
         root=str(root),
         task=task,
         counts=counts,
         quantiles={split: quantiles(records[split]) for split in SPLITS},
-        faults=(*faults, *_unscored(root, counts)),
+        faults=tuple(faults),
+        near_duplicates=tuple(alike),
     )
 
 
@@ -113,32 +121,31 @@ def _unscored(root: Path, counts: Mapping[str, Counts]) -> list[Fault]:
     return faults
 
 
-def _image_faults(root: Path, record: Record, facts: ImageFacts, known: Mapping[str, Any]) -> list[Fault]:
-    file = str(root / record.path)
-    if facts.fault:
-        return [Fault(file, facts.fault, "error")]
-    if facts.size_hw != record.size_hw:
-        sizes = "{1} x {0} px, but dataset.yml says {3} x {2} px".format(*facts.size_hw, *record.size_hw)
-        return [Fault(file, f"is {sizes}: the labels belong to another image; run prepare again", "error")]
-    if known.get("sha256", facts.sha256) != facts.sha256:
-        return [Fault(file, "is not the file that prepare wrote (sha256 differs)", "warning")]
-    return [Fault(file, facts.note, "warning")] if facts.note else []
-
-
-def _leaks(root: Path, everything: Sequence[tuple[str, Record]], facts: Sequence[ImageFacts]) -> list[Fault]:
+def _leaks(root: Path, seen: Sequence[SeenImage]) -> list[Fault]:
     """Pictures, and groups, that train and validate at once."""
-    val = [(record, fact) for (split, record), fact in zip(everything, facts, strict=True) if split == "val"]
-    val_contents = {fact.sha256: record.path for record, fact in val if fact.sha256}
-    val_groups = {record.group: record.path for record, _ in val}
+    val = [image for image in seen if image.split == "val"]
+    val_contents = {image.facts.sha256: image.record.path for image in val if image.facts.sha256}
+    val_groups = {image.record.group: image.record.path for image in val}
     faults = []
-    for (split, record), fact in zip(everything, facts, strict=True):
-        if split != "train":
+    for image in seen:
+        if image.split != "train":
             continue
-        file = str(root / record.path)
-        if fact.sha256 in val_contents:
-            reason = f"trains and validates: the same picture as {val_contents[fact.sha256]} in val"
+        file, group = str(root / image.record.path), image.record.group
+        if image.facts.sha256 in val_contents:
+            reason = f"trains and validates: the same picture as {val_contents[image.facts.sha256]} in val"
             faults.append(Fault(file, reason, "error"))
-        elif record.group in val_groups:
-            reason = f"group {record.group!r} is in val too, with {val_groups[record.group]}"
-            faults.append(Fault(file, reason, "warning"))
+        elif group in val_groups:
+            faults.append(Fault(file, f"group {group!r} is in val too, with {val_groups[group]}", "warning"))
     return faults
+
+
+def _alike_fault(root: Path, alike: Sequence[NearDuplicate]) -> list[Fault]:
+    """One warning, with the most alike of all."""
+    if not alike:
+        return []
+    first, number = alike[0], len({pair.train for pair in alike})
+    reason = (
+        f"looks like {first.val} of val (similarity {first.similarity:.2f}); images of train like one of val: "
+        f"{number}; what shows the same page or part belongs on one side (prepare --group-by)"
+    )
+    return [Fault(str(root / first.train), reason, "warning")]

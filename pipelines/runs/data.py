@@ -13,6 +13,7 @@ from pipelines.records import Fault
 from pipelines.runs.reporter import Reporter
 
 _LISTED_FAULTS = 25
+_LISTED_PAIRS = 10
 _TEXT_COUNTS = {"images": "images", "regions": "text regions", "ignored": "ignored", "text_free": "text-free images"}
 _DEFECT_COUNTS = {"images": "images", "ok_images": "OK images", "defects": "defects", "ignored": "ignored"}
 
@@ -56,6 +57,7 @@ def check(root: Path, reporter: Reporter) -> dict[str, Any]:
     _tell_faults(report.faults, reporter)
     _tell_counts(content["counts"], reporter)
     _tell_sizes(content["quantiles"], reporter)
+    _tell_near_duplicates(content["near_duplicates"], reporter)
     reporter.note(f"{root} can be trained on" if report.ok else f"{root} can't be trained on: mend the errors above")
     return content
 
@@ -98,3 +100,10 @@ def _tell_sizes(quantiles: Mapping[str, Mapping[str, Sequence[float]]], reporter
     ]
     columns = ("split", "of", "smallest", "10 %", "median", "90 %", "largest")
     reporter.table("Sizes in pixels", columns, rows)
+
+
+def _tell_near_duplicates(pairs: Sequence[Mapping[str, Any]], reporter: Reporter) -> None:
+    if pairs:
+        rows = [[pair["train"], pair["val"], f"{pair['similarity']:.2f}"] for pair in pairs[:_LISTED_PAIRS]]
+        title = "Alike in train and val" + (f", first {_LISTED_PAIRS} of {len(pairs)}" * (len(pairs) > _LISTED_PAIRS))
+        reporter.table(title, ("train", "val", "similarity"), rows)

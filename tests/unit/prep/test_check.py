@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 
 from pipelines.errors import DataError
@@ -60,6 +64,24 @@ def test_faults_of_both_splits_come_in_one_pass(dataset):
     (dataset / "val.txt").write_text("")
     found = "\n".join(reasons(check_dataset(dataset)))
     assert "train.txt:1: no tab" in found and "val.txt: the label file is empty" in found
+
+
+def test_a_second_scan_across_the_split_is_a_warning_and_nothing_is_dropped(dataset):
+    page = cv2.GaussianBlur(np.random.default_rng(5).normal(128, 400, (300, 400, 3)), (0, 0), 4).clip(0, 255)
+    for split, quality in (("train", 95), ("val", 30)):
+        cv2.imwrite(str(first_image(dataset, split)), page, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    (dataset / "dataset.yml").unlink()
+    report = check_dataset(dataset)
+    (pair,) = report.near_duplicates
+    assert (dataset / pair.train, dataset / pair.val) == (first_image(dataset, "train"), first_image(dataset, "val"))
+    assert report.ok and "like one of val: 1;" in reasons(report, "warning")[-1]
+    assert json.loads(json.dumps(report.to_json()))["near_duplicates"][0]["similarity"] == pair.similarity
+
+
+def test_processes_find_what_threads_find(dataset):
+    shutil.copy(first_image(dataset, "val"), first_image(dataset, "train"))
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        assert check_dataset(dataset, executor=executor) == check_dataset(dataset)
 
 
 def test_a_folder_that_is_none_is_named(tmp_path):
