@@ -105,12 +105,16 @@ def pages(
 @app.command()
 def check(
     dataset: Annotated[Path, typer.Argument(help="Prepared dataset, or a PaddleOCR or COCO dataset folder.")],
+    side: Annotated[int | None, typer.Option(help="Longest side the network sees; default: 960 for text.")] = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Every fault of a dataset in one pass; exit code 1 if it can't be trained on."""
+    """Every fault of a dataset in one pass; exit code 1 if it can't be trained on.
+
+    For raw data: `wholebatch prepare ... --dry-run`.
+    """
     from pipelines.runs.data import check
 
-    report = check(dataset, Terminal())
+    report = check(dataset, Terminal(), side_px=side)
     _write_json(json_file, report)
     raise typer.Exit(0 if report["ok"] else 1)
 

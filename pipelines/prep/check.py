@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.dataset import SPLITS, defect_classes, read_index, scan_defect_split, scan_split
-from pipelines.errors import DataError
+from pipelines.errors import DataError, UsageError
 from pipelines.prep.counts import Counts, DefectCounts, SplitCounts, defect_quantiles, text_quantiles
 from pipelines.prep.near_duplicates import NearDuplicate
 from pipelines.prep.seen_images import SeenImage, across_splits, image_faults, see_images
+from pipelines.prep.too_small import TooSmall, too_small_defects, too_small_text
 from pipelines.records import Fault, Record
 
 _DEFECTS = "defect_detection"
@@ -33,6 +34,7 @@ class CheckReport:
         faults: everything found; "error" means that it can't be trained on.
         near_duplicates: images of train that look like one of val, the most alike first; copies and images of a
             common group are told as faults instead.
+        too_small: what the network can't see; None where there is nothing to see.
     """
 
     root: str
@@ -41,6 +43,7 @@ class CheckReport:
     quantiles: Mapping[str, Mapping[str, tuple[float, ...]]]
     faults: tuple[Fault, ...]
     near_duplicates: tuple[NearDuplicate, ...] = ()
+    too_small: TooSmall | None = None
 
     @property
     def ok(self) -> bool:
@@ -51,17 +54,23 @@ class CheckReport:
         return {**asdict(self), "ok": self.ok}
 
 
-def check_dataset(root: Path, workers: int | None = None, executor: Executor | None = None) -> CheckReport:
+def check_dataset(
+    root: Path, workers: int | None = None, executor: Executor | None = None, side_px: int | None = None
+) -> CheckReport:
     """Decode and compare everything a dataset holds.
 
     Args:
         root: the dataset.
         workers: threads; None: one a core.
         executor: where to decode and compare instead (processes, a cluster that sees the same files); it stays open.
+        side_px: longest side at which a network is to see the images; None: as the shipped configurations.
 
     Raises:
         DataError: no such folder, or a `dataset.yml` that is not one.
+        UsageError: a side below 1.
     """
+    if side_px is not None and side_px < 1:
+        raise UsageError(f"the longest side that the network sees must be at least 1 px, but got {side_px}")
     root = Path(root)
     if not root.is_dir():
         raise DataError(f"{root}: no such dataset folder")
@@ -76,6 +85,7 @@ def check_dataset(root: Path, workers: int | None = None, executor: Executor | N
         alike = across_splits(seen, executor or threads)
     counts = _counts(root, task, records)
     quantiles = defect_quantiles if task == _DEFECTS else text_quantiles
+    too_small = too_small_defects if task == _DEFECTS else too_small_text
     faults = [fault for split in SPLITS for fault in scanned[split][1]]
     faults += [fault for image in seen for fault in image_faults(root, image, index["images"])]
     faults += [*_leaks(root, seen), *_alike_fault(root, alike), *_unscored(root, counts)]
@@ -86,6 +96,7 @@ def check_dataset(root: Path, workers: int | None = None, executor: Executor | N
         quantiles={split: quantiles(records[split]) for split in SPLITS},
         faults=tuple(faults),
         near_duplicates=tuple(alike),
+        too_small=too_small([*records["train"], *records["val"]], side_px),
     )
 
 

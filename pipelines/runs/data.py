@@ -50,13 +50,15 @@ def render_pages(source: Path, out: Path, reporter: Reporter, **options: Any) ->
     return asdict(report)
 
 
-def check(root: Path, reporter: Reporter) -> dict[str, Any]:
-    """`prep.check_dataset`, told on the terminal."""
-    report = check_dataset(root)
+def check(root: Path, reporter: Reporter, **options: Any) -> dict[str, Any]:
+    """`prep.check_dataset`, told on the terminal; options as there."""
+    report = check_dataset(root, **options)
     content = report.to_json()
     _tell_faults(report.faults, reporter)
     _tell_counts(content["counts"], reporter)
     _tell_sizes(content["quantiles"], reporter)
+    if report.too_small is not None:
+        reporter.note(str(report.too_small))
     _tell_near_duplicates(content["near_duplicates"], reporter)
     reporter.note(f"{root} can be trained on" if report.ok else f"{root} can't be trained on: mend the errors above")
     return content

@@ -49,7 +49,7 @@ def test_every_command_explains_itself(command, capsys):
     ],
 )
 def test_a_fault_is_one_message_on_stderr_and_its_exit_code(fault, exit_code, monkeypatch, capsys):
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise fault
 
     monkeypatch.setattr("pipelines.runs.data.check", fail)
@@ -59,7 +59,7 @@ def test_a_fault_is_one_message_on_stderr_and_its_exit_code(fault, exit_code, mo
 
 
 def test_ctrl_c_outside_a_training_is_130_without_traceback(monkeypatch, capsys):
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pipelines.runs.data.check", interrupt)
@@ -70,7 +70,7 @@ def test_ctrl_c_outside_a_training_is_130_without_traceback(monkeypatch, capsys)
 def test_sigterm_unwinds_a_command_so_that_it_can_clear_up_and_is_143(monkeypatch, capsys):
     cleared = []
 
-    def work(*_: object) -> None:
+    def work(*_: object, **__: object) -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
         finally:
@@ -84,7 +84,7 @@ def test_sigterm_unwinds_a_command_so_that_it_can_clear_up_and_is_143(monkeypatc
 
 
 def test_a_fault_of_the_program_is_not_hidden_as_a_users_mistake(monkeypatch):
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr("pipelines.runs.data.check", fail)
@@ -94,7 +94,7 @@ def test_a_fault_of_the_program_is_not_hidden_as_a_users_mistake(monkeypatch):
 
 def test_json_is_what_the_command_found_and_the_exit_code_stays(tmp_path, monkeypatch):
     found = {"ok": False, "root": tmp_path, "counts": {"图": 1}}
-    monkeypatch.setattr("pipelines.runs.data.check", lambda *_: found)
+    monkeypatch.setattr("pipelines.runs.data.check", lambda *_, **__: found)
     assert exit_code_of("check", "anything", "--json", str(tmp_path / "check.json")) == 1
     assert json.loads((tmp_path / "check.json").read_text(encoding="utf-8")) == {**found, "root": str(tmp_path)}
 
@@ -112,6 +112,6 @@ def test_there_is_a_file_under_tools_for_every_command_and_it_runs_that_command(
 
 def test_paths_keep_their_spaces_and_letters(tmp_path: Path, monkeypatch):
     seen: list[Path] = []
-    monkeypatch.setattr("pipelines.runs.data.check", lambda root, _: seen.append(root) or {"ok": True})
+    monkeypatch.setattr("pipelines.runs.data.check", lambda root, *_, **__: seen.append(root) or {"ok": True})
     assert exit_code_of("check", str(tmp_path / "发票 2024")) == 0
     assert seen == [tmp_path / "发票 2024"]
