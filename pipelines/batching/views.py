@@ -120,8 +120,8 @@ def view_annotation(
     points = transform_points(points, matrix)
     low, high = np.minimum.reduceat(points, starts), np.maximum.reduceat(points, starts)
     size_wh = np.array(size_hw[::-1])
-    is_near = np.logical_and(high > 0, low < size_wh).all(axis=1)
-    is_whole = np.logical_and(low >= 0, high <= size_wh).all(axis=1)
+    is_near = np.asarray(((high > 0) & (low < size_wh)).all(axis=1))
+    is_whole = np.asarray(((low >= 0) & (high <= size_wh)).all(axis=1))
     parts = np.split(points, starts[1:])
     seen = (
         _seen_region(annotation.regions[index], parts[index], bool(is_whole[index]), size_hw, min_visible)
