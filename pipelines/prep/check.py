@@ -12,6 +12,7 @@ from typing import Any
 from pipelines.dataset import SPLITS, defect_classes, read_index, scan_defect_split, scan_split
 from pipelines.errors import DataError, UsageError
 from pipelines.prep.counts import Counts, DefectCounts, SplitCounts, defect_quantiles, text_quantiles
+from pipelines.prep.granularity import granularity_faults
 from pipelines.prep.near_duplicates import NearDuplicate
 from pipelines.prep.seen_images import SeenImage, across_splits, image_faults, see_images
 from pipelines.prep.too_small import TooSmall, too_small_defects, too_small_text
@@ -89,6 +90,8 @@ def check_dataset(
     faults = [fault for split in SPLITS for fault in scanned[split][1]]
     faults += [fault for image in seen for fault in image_faults(root, image, index["images"])]
     faults += [*_leaks(root, seen), *_alike_fault(root, alike), *_unscored(root, counts)]
+    if task != _DEFECTS:
+        faults += granularity_faults(str(root), records)
     return CheckReport(
         root=str(root),
         task=task,

@@ -92,6 +92,6 @@ def _too_small(of: str, sizes: Sequence[tuple[float, int]], side_px: int | None)
 
 
 def _percent(share: float) -> str:
-    if 0 < share < 0.01:
-        return f"{share:.1%}".replace("%", " %")
-    return f"{share:.0%}".replace("%", " %")
+    if 0 < share < 0.001:
+        return "less than 0.1 %"
+    return f"{100 * share:.{0 if share == 0 or share >= 0.01 else 1}f} %"
