@@ -19,7 +19,7 @@ from pipelines.prep.shapes import rectangle
 from pipelines.records import Fault
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
-_BOX_LINE = re.compile(rf"\s*({_NUMBER}(?:[\s,]+{_NUMBER}){{3}})[\s,]+(\".*|[^\s\d,].*)?\s*$")
+_BOX_LINE = re.compile(rf"\s*({_NUMBER}(?:[\s,]+{_NUMBER}){{3}})(?:[\s,]+(\".*|[^\s\d,].*))?\s*$")
 _CORNER_LINE = re.compile(rf"\s*({_NUMBER}(?:[\s,]+{_NUMBER}){{7}})(?:[\s,]+(.*))?$")
 
 

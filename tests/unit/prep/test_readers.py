@@ -181,3 +181,52 @@ def test_a_wrong_root_is_told_once_with_the_first_path_tried(tmp_path, label_lin
     (tmp_path / "Label.txt").write_text("".join(label_line(f"set/{n}.jpg", BOX) for n in range(50)))
     with pytest.raises(DataError, match=r"0 of 50 images found under .*first tried path: .*set/0\.jpg.*--images"):
         read("paddleocr", tmp_path)
+
+
+# ICDAR 2013
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ('10 10 50 20 "Tiredness"', "Tiredness"),
+        ('10, 10, 50, 20, "5, 6, 7, 8"', "5, 6, 7, 8"),
+        ('10,10,50,20,"say ""hi"""', 'say ""hi""'),
+        ("10 10 50 20 Total", "Total"),
+        ('10, 10, 50, 10, 50, 20, 10, 20, "of CVAT"', "of CVAT"),
+        ("10 10 50 20", ""),
+    ],
+)
+def test_icdar_2013_boxes_have_blanks_or_commas_and_a_quoted_text(tmp_path, write_picture, line, text):
+    write_picture(tmp_path / "img_1.jpg")
+    (tmp_path / "gt_img_1.txt").write_bytes(b"\xef\xbb\xbf" + f"{line}\r\n".encode())
+    (image,), faults = read("icdar2013", tmp_path)
+    assert [(region.points, region.transcription) for region in image.regions] == [(BOX, text)] and not faults
+
+
+@pytest.mark.parametrize("line", ['10 10 50 "three"', '10 ten 50 20 "x"', "10 10 50 20 30 40", "10;10;50;20;x"])
+def test_an_icdar_2013_line_that_is_none_is_a_fault_with_what_was_expected(tmp_path, write_picture, line):
+    write_picture(tmp_path / "img_1.jpg")
+    (tmp_path / "gt_img_1.txt").write_text(f'10 10 50 20 "x"\n{line}\n')
+    (image,), (fault,) = read("icdar2013", tmp_path)
+    assert len(image.regions) == 1 and (fault.line, fault.action) == (2, "dropped")
+    assert "expected x1 y1 x2 y2" in fault.reason and line in fault.reason
+
+
+# Corner files that can't be read
+
+
+@pytest.mark.parametrize("content", [b"no label\nat all\n", "10,10,50,10,50,20,10,20,合計領収書\n".encode("shift_jis")])
+def test_a_label_file_of_which_nothing_can_be_read_is_no_image_without_text(receipts, content):
+    (receipts / "box" / "002.csv").write_bytes(content)
+    images, faults = read("sroie", receipts)
+    assert [bool(image.fault) for image in images] == [False, True, False]
+    assert all(fault.file.endswith("002.csv") and fault.line for fault in faults) and faults
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "utf-16"])
+def test_receipts_in_other_encodings_are_read_and_told(receipts, encoding):
+    (receipts / "box" / "001.csv").write_bytes(f"{CORNERS},增值税发票 上海有限公司\r\n".encode(encoding))
+    images, (fault,) = read("sroie", receipts)
+    assert images[0].regions[0].transcription == "增值税发票 上海有限公司" and images[0].regions[0].points == BOX
+    assert (fault.line, fault.action) == (1, "repaired")
