@@ -84,17 +84,15 @@ def defect_values(mask: Path, classes: MaskClasses) -> tuple[np.ndarray, Mapping
 
 
 def _numbers(mask: Path, are_classes: bool) -> np.ndarray | None:
-    """Pixels int32 (h, w) of a mask whose numbers 8-bit colours lose: a palette's places, 16 and 32 bits.
+    """Pixels int32 (h, w) of a mask whose numbers 8-bit colours lose: a palette's places, 16 bits; else None.
 
     Small 16-bit numbers would all be black there, and a defect would pass for OK.
 
     Raises:
-        DataError: pixels that are no whole numbers.
+        DataError: it can't be decoded.
     """
     try:
         with Image.open(mask) as image:
-            if image.mode == "F":
-                raise DataError(f"{mask}: floating-point pixels; expected whole numbers, or black and white")
             if image.mode.startswith("I") or (image.mode == "P" and are_classes):
                 return np.asarray(image).astype(np.int32)
     except DECODING_ERRORS as error:

@@ -48,10 +48,11 @@ def read_yolo(source: Path, images: Path | None) -> Iterator[DefectItem]:
 
 
 def _drawn(source: Path, images: Path | None) -> Iterator[DrawnItem]:
-    labels = [path for path in sorted(source.rglob("*.txt")) if path.name.lower() not in _NO_LABELS]
+    data = read_yolo_data(source)
+    texts = (path for path in sorted(source.rglob("*.txt")) if path.name.lower() not in _NO_LABELS)
+    labels = [path for path in texts if path not in data.split.lists]
     if not labels:
         raise DataError(f"{source}: no label files; expected labels/NAME.txt for every image images/NAME.jpg")
-    data = read_yolo_data(source)
     yield from data.faults
     yield ClassList(tuple(data.names.values()))
     pictures = images_by_stem((images or source).rglob("*"))

@@ -12,6 +12,7 @@ Source: docs.ultralytics.com/datasets/detect; Roboflow writes `../train/images` 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,7 @@ class YoloSplit:
     def __init__(self, folders: Mapping[Path, str], lines: Sequence[ListLine], source: Path):
         self._source = source
         self._folders = folders
+        self.lists = frozenset(line.file for line in lines)
         self._by_tail: dict[str, str] = {}
         for line in lines:
             for tail in _tails(line.text):
@@ -136,7 +138,7 @@ def _sides(file: Path, content: Mapping[Any, Any]) -> tuple[dict[Path, str], lis
     lines: list[ListLine] = []
     faults = []
     for key, entry in [(side, entry) for side in _SIDES for entry in _entries(content.get(side))]:
-        place = next((place for place in _places(file, content, entry) if place.exists()), None)
+        place = next((place for place in _places(file, content, entry) if os.path.exists(place)), None)
         if place is None:
             faults.append(Fault(str(file), f"{key}: {entry}: no such folder or file", "warning"))
         elif place.is_file():

@@ -107,3 +107,46 @@ def test_an_xfund_source_without_a_usable_document_is_refused(content, tmp_path,
     (tmp_path / "a.json").write_text(json.dumps(content))
     with pytest.raises(DataError):
         list(read_xfund(tmp_path, None))
+
+
+def test_single_characters_are_joined_to_the_lines_they_stand_in_and_told(tmp_path, write_picture) -> None:
+    boxes = [[10, 10, 20, 20], [20, 11, 30, 21], [30, 10, 50, 20], [10, 30, 20, 40], [21, 30, 30, 40]]
+    words = [{"box": box, "text": text} for box, text in zip(boxes, "发票号码一", strict=True)]
+    write_picture(tmp_path / "zh_val_0.png")
+    spelt = {"box": [10, 10, 50, 40], "text": "发票号码一", "words": words}
+    (tmp_path / "zh.val.json").write_text(json.dumps(xfund(entities=[spelt, entity([0, 0, 9, 9], [0, 0, 9, 9])])))
+    items = list(read_xfund(tmp_path, None))
+    (raw,) = images(items)
+    found = [(region.transcription, region.points[0], region.points[2]) for region in raw.regions]
+    assert found == [
+        ("发票号", [10.0, 10.0], [50.0, 21.0]),
+        ("码一", [10.0, 30.0], [30.0, 40.0]),
+        ("Date:", [0.0, 0.0], [9.0, 9.0]),
+    ]
+    told = [item.reason for item in items if isinstance(item, Fault)]
+    assert told == ["regions are 1 words, 2 lines joined from single characters"]
+
+
+def test_a_page_with_regions_but_neither_lines_nor_words_is_no_page_without_text(tmp_path, write_picture) -> None:
+    write_picture(tmp_path / "a.png")
+    (tmp_path / "a.xml").write_text(page('<Coords points="1,1 9,1 9,9"/>'), encoding="utf-8")
+    (raw,) = images(read_page_xml(tmp_path, None))
+    assert "neither lines nor words" in raw.fault
+    empty = page("").replace('<TextRegion id="r"></TextRegion>', "")
+    (tmp_path / "a.xml").write_text(empty, encoding="utf-8")  # control: a page without any region has no text
+    (raw,) = images(read_page_xml(tmp_path, None))
+    assert not raw.fault and not raw.regions
+
+
+def test_what_lies_beyond_the_border_of_a_page_is_neither_text_nor_background(tmp_path, write_picture) -> None:
+    write_picture(tmp_path / "a.png")
+    border = '<Border><Coords points="4,6 70,6 70,60 4,60"/></Border><TextRegion'
+    inside = page(line('<Coords points="10,10 50,10 50,20 10,20"/>')).replace("<TextRegion", border)
+    (tmp_path / "a.xml").write_text(inside, encoding="utf-8")
+    (raw,) = images(read_page_xml(tmp_path, None))
+    boxes = [(region.points[0], region.points[2]) for region in raw.regions if region.is_ignored]
+    assert boxes == [([0.0, 0.0], [4.0, 60.0]), ([70.0, 0.0], [80.0, 60.0]), ([4.0, 0.0], [70.0, 6.0])]
+    beyond = page(line('<Coords points="72,10 79,10 79,20 72,20"/>')).replace("<TextRegion", border)
+    (tmp_path / "a.xml").write_text(beyond, encoding="utf-8")  # control: labels beyond it, so it is no limit
+    (raw,) = images(read_page_xml(tmp_path, None))
+    assert [region.is_ignored for region in raw.regions] == [False]
