@@ -20,7 +20,7 @@ import numpy as np
 
 from pipelines.dataset.image_files import image_size_hw
 from pipelines.errors import DataError
-from pipelines.prep.mask_pixels import MaskClasses, defect_values, mask_classes
+from pipelines.prep.mask_pixels import MaskClasses, defect_values, mask_classes, present_values
 from pipelines.prep.raw import (
     IMAGE_SUFFIXES,
     ClassList,
@@ -143,7 +143,7 @@ def _spots(values: np.ndarray, by_value: Mapping[int, str], other: str) -> tuple
     """
     boxes: list[RawBox] = []
     num_small = 0
-    for value in np.unique(values[values > 0]).tolist():
+    for value in present_values(values):
         is_spot = (values == value).astype(np.uint8)
         _, _, found, _ = cv2.connectedComponentsWithStats(is_spot, connectivity=8)
         for left, top, width, height, area in found[1:].tolist():
