@@ -106,6 +106,7 @@ def pages(
 def check(
     dataset: Annotated[Path, typer.Argument(help="Prepared dataset, or a PaddleOCR or COCO dataset folder.")],
     side: Annotated[int | None, typer.Option(help="Longest side the network sees; default: 960 for text.")] = None,
+    sheet: Annotated[Path | None, typer.Option(help="HTML file to write: images worth a look, labels drawn.")] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Every fault of a dataset in one pass; exit code 1 if it can't be trained on.
@@ -114,7 +115,7 @@ def check(
     """
     from pipelines.runs.data import check
 
-    report = check(dataset, Terminal(), side_px=side)
+    report = check(dataset, Terminal(), sheet, side_px=side)
     _write_json(json_file, report)
     raise typer.Exit(0 if report["ok"] else 1)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pipelines.prep.check import CheckReport, check_dataset
+from pipelines.prep.check import CheckReport, check_dataset, labelled_images
 from pipelines.prep.counts import DefectCounts, SplitCounts
 from pipelines.prep.defect import prepare_defect
 from pipelines.prep.formats import DEFECT_FORMATS, TEXT_FORMATS
+from pipelines.prep.oddities import OddImage, is_ignored, oddities, outlines_of, usual_size
 from pipelines.prep.pdf_pages import PagesReport, write_pages
 from pipelines.prep.preparation import PrepareReport
 from pipelines.prep.text import prepare_text
@@ -15,11 +16,17 @@ __all__ = [
     "TEXT_FORMATS",
     "CheckReport",
     "DefectCounts",
+    "OddImage",
     "PagesReport",
     "PrepareReport",
     "SplitCounts",
     "check_dataset",
+    "is_ignored",
+    "labelled_images",
+    "oddities",
+    "outlines_of",
     "prepare_defect",
     "prepare_text",
+    "usual_size",
     "write_pages",
 ]

@@ -103,6 +103,12 @@ def check_dataset(
     )
 
 
+def labelled_images(root: Path) -> list[tuple[str, Record]]:
+    """Every image of a dataset that has usable labels, with its split; faults are `check_dataset`'s to tell."""
+    scan = scan_defect_split if _task_of(root, read_index(root)) == _DEFECTS else scan_split
+    return [(split, record) for split in SPLITS for record in scan(root, split)[0]]
+
+
 def _task_of(root: Path, index: Mapping[str, Any]) -> str:
     """As `dataset.yml` says; without it, by the kind of label file that is there."""
     said = index.get("task")

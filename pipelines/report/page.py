@@ -39,13 +39,21 @@ def write_report(
     Raises:
         DataError: the file can't be written.
     """
-    page = render(result, of_task, changed, pictures_note)
+    return write_page(file, render(result, of_task, changed, pictures_note))
+
+
+def write_page(file: Path, page: str) -> Path:
+    """Write a page, replacing an older one whole or not at all.
+
+    Raises:
+        DataError: the file can't be written.
+    """
     partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
     try:
         partial.write_text(page, encoding="utf-8")
         partial.replace(file)
     except OSError as fault:
-        raise DataError(f"{file}: the report can't be written: {fault.strerror or fault}") from None
+        raise DataError(f"{file}: can't be written: {fault.strerror or fault}") from None
     return file
 
 
@@ -54,15 +62,14 @@ def render(
 ) -> str:
     """The page as HTML."""
     curves = [*metric_curves(of_task.panels), *training_curves(result.log)]
-    # a file name or a weights address comes from outside: everything is escaped
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(TEMPLATE).render(
+    return filled(
+        TEMPLATE,
         name=result.config["run"]["name"],
         result=result,
         of_task=of_task,
         verdict=content.verdict(result),
         remarks=[*content.remarks(result), *of_task.remarks],
-        curves=[{"name": curve.name, "image": _embedded(curve.svg, "svg+xml")} for curve in curves],
+        curves=[{"name": curve.name, "image": embedded(curve.svg, "svg+xml")} for curve in curves],
         pictures=[_picture(each) for each in changed],
         pictures_note=pictures_note,
         colours={"right": RIGHT, "wrong": WRONG, "missed": MISSED, "ignored": IGNORED},
@@ -73,18 +80,26 @@ def render(
     )
 
 
+def filled(template: str, **values: object) -> str:
+    """A Jinja template with its values."""
+    # a file name or a weights address comes from outside: everything is escaped
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(template).render(**values)
+
+
 def _picture(changed: ChangedImage) -> dict[str, str]:
     window = window_of_change(changed)
     left, top, right, bottom = window
     return {
         "name": changed.name,
         "window": f"{right - left} × {bottom - top} px from ({left}, {top})",
-        "before": _embedded(draw_findings(changed, changed.before, window), "jpeg"),
-        "after": _embedded(draw_findings(changed, changed.after, window), "jpeg"),
+        "before": embedded(draw_findings(changed, changed.before, window), "jpeg"),
+        "after": embedded(draw_findings(changed, changed.after, window), "jpeg"),
         "counts_before": changed.before.counts(changed.noun),
         "counts_after": changed.after.counts(changed.noun),
     }
 
 
-def _embedded(image: bytes, kind: str) -> str:
+def embedded(image: bytes, kind: str) -> str:
+    """As an address that holds the image itself, of "image/kind"."""
     return f"data:image/{kind};base64,{base64.b64encode(image).decode('ascii')}"

@@ -118,12 +118,12 @@ def window_of_change(changed: ChangedImage) -> Window:
     return left, top, left + int(size_wh[0]), top + int(size_wh[1])
 
 
-def draw_findings(changed: ChangedImage, findings: Findings, window: Window) -> bytes:
+def draw_findings(changed: ChangedImage, findings: Findings, window: Window, width_px: int = _WIDTH_PX) -> bytes:
     """JPEG of the window with boxes that fit, boxes that don't, labels without a box, and ignore regions."""
     left, top, right, bottom = window
-    shown = _shrunk(changed.image[top:bottom, left:right])
-    scale = _WIDTH_PX / (right - left)
-    size_px = (_WIDTH_PX, round((bottom - top) * scale))
+    shown = _shrunk(changed.image[top:bottom, left:right], width_px)
+    scale = width_px / (right - left)
+    size_px = (width_px, round((bottom - top) * scale))
     figure = Figure(figsize=(size_px[0] / _DPI, size_px[1] / _DPI), dpi=_DPI)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.imshow(shown[:, :, ::-1], extent=(left, right, bottom, top), aspect="auto")
@@ -176,9 +176,9 @@ def _chosen(values: Sequence[Any], mask: np.ndarray) -> list[Any]:
     return [value for value, is_chosen in zip(values, mask.tolist(), strict=True) if is_chosen]
 
 
-def _shrunk(image: np.ndarray) -> np.ndarray:
+def _shrunk(image: np.ndarray, width_px: int = _WIDTH_PX) -> np.ndarray:
     """The image divided by the largest whole number that leaves the drawing's width; means of blocks, uint8."""
-    factor = max(1, image.shape[1] // _WIDTH_PX)
+    factor = max(1, image.shape[1] // width_px)
     height, width = (side // factor * factor for side in image.shape[:2])
     blocks = image[:height, :width].reshape(height // factor, factor, width // factor, factor, 3)
     return blocks.mean(axis=(1, 3)).round().astype(np.uint8)

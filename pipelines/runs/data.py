@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipelines.doctor import diagnose
-from pipelines.prep import PrepareReport, check_dataset, prepare_defect, prepare_text, write_pages
+from pipelines.prep import CheckReport, PrepareReport, check_dataset, prepare_defect, prepare_text, write_pages
 from pipelines.records import Fault
 from pipelines.runs.reporter import Reporter
 
@@ -50,8 +51,9 @@ def render_pages(source: Path, out: Path, reporter: Reporter, **options: Any) ->
     return asdict(report)
 
 
-def check(root: Path, reporter: Reporter, **options: Any) -> dict[str, Any]:
-    """`prep.check_dataset`, told on the terminal; options as there."""
+def check(root: Path, reporter: Reporter, sheet: Path | None = None, **options: Any) -> dict[str, Any]:
+    """`prep.check_dataset`, told on the terminal, and as a contact sheet where `sheet` is given; options as there."""
+    write = None if sheet is None else _sheet_writer(sheet)
     report = check_dataset(root, **options)
     content = report.to_json()
     _tell_faults(report.faults, reporter)
@@ -60,8 +62,20 @@ def check(root: Path, reporter: Reporter, **options: Any) -> dict[str, Any]:
     if report.too_small is not None:
         reporter.note(str(report.too_small))
     _tell_near_duplicates(content["near_duplicates"], reporter)
+    if write is not None:
+        number = write(root, report)
+        reporter.note(f"contact sheet in {sheet}: {number} images are worth a look")
     reporter.note(f"{root} can be trained on" if report.ok else f"{root} can't be trained on: mend the errors above")
     return content
+
+
+def _sheet_writer(sheet: Path) -> Callable[[Path, CheckReport], int]:
+    """Refused before the work where something else is there; loads what draws only where something is to be drawn."""
+    from pipelines.report import refuse_other_file
+    from pipelines.runs.contact_sheet import write_contact_sheet
+
+    refuse_other_file(sheet)
+    return partial(write_contact_sheet, sheet)
 
 
 def examine_environment(reporter: Reporter) -> dict[str, Any]:

@@ -103,5 +103,5 @@ def test_a_folded_table_shows_its_title_and_an_open_one_has_a_caption(
 def test_a_page_that_cannot_be_written_is_an_error_that_names_it(
     won: RunResult, of_task: TaskContent, tmp_path: Path
 ) -> None:
-    with pytest.raises(DataError, match=r"gone.*report\.html: the report can't be written"):
+    with pytest.raises(DataError, match=r"gone.*report\.html: can't be written"):
         write_report(tmp_path / "gone" / "report.html", won, of_task)
