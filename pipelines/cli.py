@@ -27,6 +27,9 @@ app.add_typer(prepare_app, name="prepare")
 
 ConfigFile = Annotated[Path, typer.Option("-c", "--config", help="The run's YAML file.")]
 Overrides = Annotated[list[str] | None, typer.Option("-o", help="section.key=value, may be repeated.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Threads; default: one a core.")]
+Cluster = Annotated[str | None, typer.Option(help="Address of a Dask scheduler to work on instead, tcp://HOST:8786.")]
+Repair = Annotated[bool, typer.Option(help="Repair labels where one repair is right; else refuse and list what.")]
 RawFormat = Annotated[str, typer.Option("--from", help="Format of the labels (docs/data_formats.md); auto: find out.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the result here, machine-readable.")]
 
@@ -40,6 +43,9 @@ def prepare_text_command(
     group_by: Annotated[str | None, typer.Option(help="What must not straddle splits.")] = None,
     images: Annotated[Path | None, typer.Option(help="Where the images are, if elsewhere.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
+    repair: Repair = True,
+    workers: Workers = None,
+    cluster: Cluster = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Report only.")] = False,
     json_file: JsonFile = None,
 ) -> None:
@@ -47,7 +53,18 @@ def prepare_text_command(
     from pipelines.runs.data import prepare_text_dataset
 
     report = prepare_text_dataset(
-        source, format, out, Terminal(), val_share=val, group_by=group_by, seed=seed, images=images, dry_run=dry_run
+        source,
+        format,
+        out,
+        Terminal(),
+        val_share=val,
+        group_by=group_by,
+        seed=seed,
+        images=images,
+        repair=repair,
+        workers=workers,
+        cluster=cluster,
+        dry_run=dry_run,
     )
     _write_json(json_file, report)
 
@@ -63,6 +80,9 @@ def prepare_defect_command(
     group_by: Annotated[str | None, typer.Option(help="What must not straddle splits.")] = None,
     images: Annotated[Path | None, typer.Option(help="Where the images are, if elsewhere.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
+    repair: Repair = True,
+    workers: Workers = None,
+    cluster: Cluster = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Report only.")] = False,
     json_file: JsonFile = None,
 ) -> None:
@@ -80,6 +100,9 @@ def prepare_defect_command(
         images=images,
         ok_folders=ok or [],
         classes=None if classes is None else classes.split(","),
+        repair=repair,
+        workers=workers,
+        cluster=cluster,
         dry_run=dry_run,
     )
     _write_json(json_file, report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from pipelines.prep.counts import DefectCounts
 from pipelines.prep.formats import DEFECT_FORMATS, reader_of
 from pipelines.prep.images import ImageFacts
 from pipelines.prep.listings import listed_once, with_ok_images
-from pipelines.prep.preparation import LabelKind, PrepareReport, Request, prepare
+from pipelines.prep.preparation import LabelKind, PrepareReport, prepare
 from pipelines.prep.raw import ClassList, RawBox, RawDefects, RawImage, Unlabelled
 from pipelines.prep.recognise import AUTO, recognise
+from pipelines.prep.request import Request
 from pipelines.records import DefectAnnotation, Fault, Record
 
 
@@ -33,6 +35,8 @@ def prepare_defect(
     classes: Sequence[str] | None = None,
     dry_run: bool = False,
     workers: int | None = None,
+    executor: Executor | None = None,
+    repair: bool = True,
 ) -> PrepareReport:
     """Read, check, repair, split and write a defect detection dataset; OK images are kept and counted.
 
@@ -50,7 +54,10 @@ def prepare_defect(
         ok_folders: every image below these that the source does not label is an OK image.
         classes: names to keep, in order; None: all, in the source's order.
         dry_run: report only.
-        workers: threads that decode; the result does not depend on it. None: one a core.
+        workers: threads that decode; the result does not depend on it. None: one a core. With `executor`: how many
+            jobs that does at once.
+        executor: where to decode and write instead (processes, a cluster that sees the same files); it stays open.
+        repair: False: refuse where labels would have to be repaired, and list what.
 
     Raises:
         UsageError: unknown format or none recognised, bad group rule, share or classes, `out` not empty.
@@ -72,6 +79,8 @@ def prepare_defect(
         seed=seed,
         dry_run=dry_run,
         workers=workers,
+        executor=executor,
+        repair=repair,
         folders=[*([] if images is None else [images]), *ok_folders],
     )
     found = list(reader(request.source, images))

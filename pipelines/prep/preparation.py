@@ -2,68 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Generic
 
-from pipelines.dataset import SPLITS, faults_message, refuse_existing
-from pipelines.errors import DataError, UsageError
+from pipelines.dataset import SPLITS, faults_message
+from pipelines.errors import DataError
 from pipelines.prep.counts import Counts
+from pipelines.prep.examination import examine_images
+from pipelines.prep.executors import JobPool, job_pool
+from pipelines.prep.images import ImageFacts
+from pipelines.prep.journal import Journal
 from pipelines.prep.prepared import Annotate, PreparedImage, assigned, examined
 from pipelines.prep.raw import RawImage, Region
-from pipelines.prep.split import group_rule
+from pipelines.prep.request import Request
+from pipelines.prep.work_folder import work_folder
 from pipelines.prep.write import write_dataset
 from pipelines.records import Fault, Record
 
 _MEND = "mend these and run prepare again"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for; see `prepare_text` and `prepare_defect`."""
-
-    source: Path
-    format: str
-    out: Path
-    val_share: float
-    group_by: str | None
-    seed: int
-    dry_run: bool
-    workers: int
-
-    @classmethod
-    def checked(
-        cls,
-        source: Path,
-        format: str,
-        out: Path,
-        *,
-        val_share: float,
-        group_by: str | None,
-        seed: int,
-        dry_run: bool,
-        workers: int | None,
-        folders: Sequence[Path] = (),
-    ) -> Request:
-        """The request, if it can be met; `folders` are further image folders that must exist.
-
-        Raises:
-            UsageError: bad group rule or share, `out` not empty.
-            DataError: no such source or folder.
-        """
-        if not 0 < val_share < 1:
-            raise UsageError(f"--val must be between 0 and 1 (a share of the images), but got {val_share}")
-        group_rule(group_by)
-        refuse_existing(out)
-        if not source.exists():
-            raise DataError(f"{source}: no such file or folder")
-        for folder in folders:
-            if not folder.is_dir():
-                raise DataError(f"{folder}: no such image folder")
-        return cls(source, format, out, val_share, group_by, seed, dry_run, workers or os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
@@ -105,6 +64,7 @@ class PrepareReport:
         num_groups: by split.
         num_converted: images that could not be copied byte for byte.
         faults: everything repaired, dropped or worth knowing.
+        resumed: what became of an earlier run's work folder, or "".
     """
 
     source: str
@@ -118,6 +78,7 @@ class PrepareReport:
     num_groups: Mapping[str, int]
     num_converted: int
     faults: tuple[Fault, ...]
+    resumed: str = ""
 
     def actions(self) -> dict[str, int]:
         """How many faults were repaired, dropped, warnings."""
@@ -133,11 +94,38 @@ def prepare(
     """Check, repair, split and write raw images of a kind; `faults` were found on the way here.
 
     Raises:
-        DataError: nothing usable, an empty split, or one with nothing to learn.
+        DataError: nothing usable, an empty split, one with nothing to learn, or a repair that was not wanted.
+        WorkerLost: a worker died; the same request goes on from there.
     """
+    with job_pool(request.workers, request.executor) as pool:
+        if request.dry_run:
+            return _planned(request, kind, raws, faults, pool, None)[0]
+        with work_folder(request.out, request.decides_images()) as work:
+            report, images = _planned(request, kind, raws, faults, pool, work.journal)
+            suffix, formatted = kind.label_file
+            labels = {f"{split}{suffix}": formatted(_records(images, split)) for split in SPLITS}
+            write_dataset(work, _header(report), images, labels, report.faults, pool)
+            return replace(report, resumed=work.told)
+
+
+def _planned(
+    request: Request,
+    kind: LabelKind[Region],
+    raws: Sequence[RawImage[Region]],
+    faults: Sequence[Fault],
+    pool: JobPool,
+    journal: Journal | None,
+) -> tuple[PrepareReport, list[PreparedImage]]:
+    """What is to be written: all found, repaired and split, and the images."""
     all_faults = list(faults)
-    prepared, found = examined(raws, request.workers, kind.annotate)
+
+    def examine(paths: Sequence[Path]) -> list[ImageFacts]:
+        return examine_images(paths, pool, journal)
+
+    prepared, found = examined(raws, examine, kind.annotate)
     all_faults += found
+    if not request.repair:
+        _refuse_repairs(request.source, prepared, all_faults)
     if not prepared:
         raise DataError(faults_message(f"{request.source}: no usable image among {len(raws)}", all_faults, _MEND))
     all_faults += _contradictions(kind, prepared)
@@ -146,12 +134,20 @@ def prepare(
     prepared, found = assigned(prepared, request.val_share, request.group_by, request.seed)
     all_faults += found
     _check_splits(request.source, kind, prepared, all_faults, is_given)
-    report = _report(request, kind, _split_rule(request, num_given, is_given), prepared, all_faults)
-    if not request.dry_run:
-        suffix, formatted = kind.label_file
-        labels = {f"{split}{suffix}": formatted(_records(prepared, split)) for split in SPLITS}
-        write_dataset(request.out, _header(report), prepared, labels, all_faults, request.workers)
-    return report
+    return _report(request, kind, _split_rule(request, num_given, is_given), prepared, all_faults), prepared
+
+
+def _refuse_repairs(source: Path, images: Sequence[PreparedImage], faults: Sequence[Fault]) -> None:
+    """Refuse if any label was repaired; a picture turned upright or saved as PNG shows what it showed."""
+    conversions = {(str(image.raw.image), image.facts.conversion) for image in images}
+    repairs = [
+        fault for fault in faults if fault.action == "repaired" and (fault.file, fault.reason) not in conversions
+    ]
+    if repairs:
+        way_out = "mend these, or leave --no-repair out; --dry-run --json FILE without it lists all"
+        raise DataError(
+            faults_message(f"{source}: labels need repairs, and --no-repair forbids them", repairs, way_out)
+        )
 
 
 def _records(images: Sequence[PreparedImage], split: str) -> list[Record]:

@@ -6,18 +6,19 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipelines.prep.images import ImageFacts, examine_image
+from pipelines.prep.images import ImageFacts
 from pipelines.prep.raw import RawImage, Region
 from pipelines.prep.split import group_rule, joined_groups, val_groups
 from pipelines.records import Fault, Record
 
 Annotate = Callable[[RawImage[Region], ImageFacts], "tuple[Any | None, list[Fault]]"]
 """The annotation of a decoded image, None if it can't be used, and all faults on the way."""
+Examine = Callable[[Sequence[Path]], Sequence[ImageFacts]]
+"""What decoding tells of every file, in order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,14 +39,18 @@ class PreparedImage:
 
 
 def examined(
-    raws: Sequence[RawImage[Region]], workers: int, annotate: Annotate[Region]
+    raws: Sequence[RawImage[Region]], examine: Examine, annotate: Annotate[Region]
 ) -> tuple[list[PreparedImage], list[Fault]]:
-    """Every image that can be decoded, with its annotation, sorted by path; and all faults on the way."""
+    """Every image that can be decoded, with its annotation, sorted by path; and all faults on the way.
+
+    Args:
+        raws: as the reader gave them.
+        examine: decodes.
+        annotate: makes annotations of labels on upright pictures.
+    """
     faults = [Fault(raw.label, f"{raw.name}: {raw.fault}", "dropped", raw.line) for raw in raws if raw.fault]
     raws = [raw for raw in raws if not raw.fault]
-    # Decoding and hashing release the GIL, so threads use all cores and nothing needs pickling.
-    with ThreadPoolExecutor(workers) as pool:
-        all_facts = list(pool.map(examine_image, [raw.image for raw in raws]))
+    all_facts = examine([raw.image for raw in raws])
     usable = []
     for raw, facts in zip(raws, all_facts, strict=True):
         faults += _image_faults(raw, facts)

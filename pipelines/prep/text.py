@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 
 from pipelines.dataset import format_label_line
 from pipelines.prep.counts import SplitCounts
 from pipelines.prep.formats import TEXT_FORMATS, reader_of
 from pipelines.prep.images import ImageFacts
-from pipelines.prep.preparation import LabelKind, PrepareReport, Request, prepare
+from pipelines.prep.preparation import LabelKind, PrepareReport, prepare
 from pipelines.prep.raw import RawImage, RawRegion, RawText
 from pipelines.prep.recognise import AUTO, recognise
 from pipelines.prep.repair import repaired_regions
+from pipelines.prep.request import Request
 from pipelines.records import Fault, Record, TextAnnotation
 
 
@@ -27,6 +29,8 @@ def prepare_text(
     images: Path | None = None,
     dry_run: bool = False,
     workers: int | None = None,
+    executor: Executor | None = None,
+    repair: bool = True,
 ) -> PrepareReport:
     """Read, check, repair, split and write a text detection dataset.
 
@@ -42,7 +46,10 @@ def prepare_text(
         seed: of the split.
         images: where the images are, if not where the format has them.
         dry_run: report only.
-        workers: threads that decode; the result does not depend on it. None: one a core.
+        workers: threads that decode; the result does not depend on it. None: one a core. With `executor`: how many
+            jobs that does at once.
+        executor: where to decode and write instead (processes, a cluster that sees the same files); it stays open.
+        repair: False: refuse where labels would have to be repaired, and list what.
 
     Raises:
         UsageError: unknown format or none recognised, bad group rule or share, `out` not empty.
@@ -59,6 +66,8 @@ def prepare_text(
         seed=seed,
         dry_run=dry_run,
         workers=workers,
+        executor=executor,
+        repair=repair,
         folders=[] if images is None else [images],
     )
     found = list(reader(request.source, images))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -10,6 +12,9 @@ from typing import Any
 
 from pipelines.doctor import diagnose
 from pipelines.prep import CheckReport, PrepareReport, check_dataset, prepare_defect, prepare_text, write_pages
+from pipelines.prep.cluster import dask_executor
+from pipelines.prep.findings import finding_kinds
+from pipelines.prep.work_folder import work_folder_of
 from pipelines.records import Fault
 from pipelines.runs.reporter import Reporter
 
@@ -19,21 +24,55 @@ _TEXT_COUNTS = {"images": "images", "regions": "text regions", "ignored": "ignor
 _DEFECT_COUNTS = {"images": "images", "ok_images": "OK images", "defects": "defects", "ignored": "ignored"}
 
 
-def prepare_text_dataset(source: Path, format: str, out: Path, reporter: Reporter, **options: Any) -> dict[str, Any]:
-    """`prep.prepare_text`, told on the terminal; options as there."""
-    return _told(prepare_text(source, format, out, **options), format, reporter)
+def prepare_text_dataset(
+    source: Path, format: str, out: Path, reporter: Reporter, *, cluster: str | None = None, **options: Any
+) -> dict[str, Any]:
+    """`prep.prepare_text`, here or on a Dask cluster, told on the terminal; options as there."""
+    with _kept_work_told(out, reporter), _executor(cluster, source, out, options) as where:
+        return _told(prepare_text(source, format, out, **{**options, **where}), format, reporter)
 
 
-def prepare_defect_dataset(source: Path, format: str, out: Path, reporter: Reporter, **options: Any) -> dict[str, Any]:
-    """`prep.prepare_defect`, told on the terminal; options as there."""
-    return _told(prepare_defect(source, format, out, **options), format, reporter)
+def prepare_defect_dataset(
+    source: Path, format: str, out: Path, reporter: Reporter, *, cluster: str | None = None, **options: Any
+) -> dict[str, Any]:
+    """`prep.prepare_defect`, here or on a Dask cluster, told on the terminal; options as there."""
+    with _kept_work_told(out, reporter), _executor(cluster, source, out, options) as where:
+        return _told(prepare_defect(source, format, out, **{**options, **where}), format, reporter)
+
+
+@contextmanager
+def _executor(cluster: str | None, source: Path, out: Path, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The options `executor` and `workers` of a cluster's address, none without one."""
+    if cluster is None:
+        yield {}
+        return
+    beside = next(folder for folder in Path(os.path.abspath(out)).parents if folder.exists())
+    images = [options["images"]] if options.get("images") else []
+    shared = [path for path in (source, beside, *images, *options.get("ok_folders", ())) if path.exists()]
+    with dask_executor(cluster, shared) as (executor, num_jobs):
+        yield {"executor": executor, "workers": num_jobs}
+
+
+@contextmanager
+def _kept_work_told(out: Path, reporter: Reporter) -> Iterator[None]:
+    """Say where the work of a run that is stopped is kept."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        kept = work_folder_of(out)
+        if kept.exists():
+            reporter.warn(f"what was done is kept in {kept}: the same command goes on from there, or remove it")
+        raise
 
 
 def _told(report: PrepareReport, asked_format: str, reporter: Reporter) -> dict[str, Any]:
     content = report.to_json()
     if report.format != asked_format:
         reporter.note(f"recognised as {report.format}")
+    if report.resumed:
+        reporter.note(report.resumed)
     _tell_faults(report.faults, reporter)
+    _tell_finding_kinds(report.faults, reporter)
     _tell_counts(content["counts"], reporter)
     reporter.note(f"dry run: {report.out} was not written" if report.dry_run else f"dataset written to {report.out}")
     return content
@@ -95,6 +134,12 @@ def _tell_faults(faults: Sequence[Fault], reporter: Reporter) -> None:
         reporter.note(str(fault))
     if len(faults) > _LISTED_FAULTS:
         reporter.note(f"... and {len(faults) - _LISTED_FAULTS} more; --json FILE lists all")
+
+
+def _tell_finding_kinds(faults: Sequence[Fault], reporter: Reporter) -> None:
+    rows = [[kind.action, kind.reason, kind.count, kind.first] for kind in finding_kinds(faults)]
+    if rows:
+        reporter.table("Repaired and dropped", ("action", "what", "how often", "first"), rows)
 
 
 def _tell_counts(counts: Mapping[str, Mapping[str, Any]], reporter: Reporter) -> None:

@@ -174,7 +174,7 @@ def test_an_existing_dataset_is_never_overwritten(labelled, tmp_path):
 
 
 @pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=repr)
-def test_nothing_is_left_behind_when_writing_stops_half_way(labelled, tmp_path, monkeypatch, failure):
+def test_a_dataset_is_never_there_in_part_and_a_run_that_stopped_goes_on(labelled, tmp_path, monkeypatch, failure):
     calls = []
 
     def copy_four_then_fail(source, target):
@@ -183,10 +183,16 @@ def test_nothing_is_left_behind_when_writing_stops_half_way(labelled, tmp_path, 
             raise failure
         Path(target).write_bytes(Path(source).read_bytes())
 
-    monkeypatch.setattr("pipelines.prep.write.shutil.copyfile", copy_four_then_fail)
-    with pytest.raises(KeyboardInterrupt if isinstance(failure, KeyboardInterrupt) else DataError):
-        prepare_text(labelled, "paddleocr", tmp_path / "out", workers=1)
-    assert len(calls) > 4 and os.listdir(tmp_path) == ["source"]
+    with monkeypatch.context() as patched:
+        patched.setattr("pipelines.prep.write.shutil.copyfile", copy_four_then_fail)
+        with pytest.raises(KeyboardInterrupt if isinstance(failure, KeyboardInterrupt) else DataError):
+            prepare_text(labelled, "paddleocr", tmp_path / "out", workers=1)
+    assert len(calls) > 4 and sorted(os.listdir(tmp_path)) == ["out.partial", "source"]
+    report = prepare_text(labelled, "paddleocr", tmp_path / "out")
+    assert report.resumed.endswith("10 images examined, 4 written before")
+    assert sorted(os.listdir(tmp_path)) == ["out", "source"]
+    prepare_text(labelled, "paddleocr", tmp_path / "at_once")
+    assert tree(tmp_path / "out") == tree(tmp_path / "at_once")
 
 
 @pytest.mark.parametrize(
