@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -30,10 +31,11 @@ def dask_executor(address: str, shared: Iterable[Path]) -> Iterator[tuple[Execut
         from distributed import Client
     except ImportError:
         raise UsageError("--cluster needs Dask: pip install 'wholebatch[cluster]', here and on the workers") from None
+    _refuse_unreachable(address)
     try:
         client = Client(address, timeout=_ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:  # a TimeoutError is an OSError
-        raise UsageError(f"--cluster {address}: no Dask scheduler answers there: {error}") from None
+        raise UsageError(f"--cluster {address}: what answers there is no Dask scheduler: {error}") from None
     with client:
         num_threads = sum(client.nthreads().values())
         if not num_threads:
@@ -43,8 +45,19 @@ def dask_executor(address: str, shared: Iterable[Path]) -> Iterator[tuple[Execut
             views = client.run(view_of, paths)
         except ImportError as error:
             raise UsageError(f"--cluster {address}: wholebatch is not installed on a worker: {error}") from None
-        check_views(address, paths, views)
+        check_views(address, views)
         yield client.get_executor(pure=False), num_threads
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Knock first: a Dask client that finds nobody takes half a minute to give up, and ends in a traceback."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdigit():
+        raise UsageError(f"--cluster must be the address of a Dask scheduler, tcp://HOST:8786, but is {address!r}")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"--cluster {address}: nobody answers there: {error}") from None
 
 
 def view_of(paths: Iterable[str]) -> tuple[dict[str, str], list[str]]:
@@ -52,7 +65,7 @@ def view_of(paths: Iterable[str]) -> tuple[dict[str, str], list[str]]:
     return imaging_versions(), [path for path in paths if not os.path.exists(path)]
 
 
-def check_views(address: str, paths: Iterable[str], views: Mapping[str, tuple[dict[str, str], list[str]]]) -> None:
+def check_views(address: str, views: Mapping[str, tuple[dict[str, str], list[str]]]) -> None:
     """Raise UsageError unless all workers see the same files as this process, with the same versions."""
     here = imaging_versions()
     for worker, (versions, missing) in sorted(views.items()):

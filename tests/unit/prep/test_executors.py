@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from pipelines.errors import DataError, UsageError
+from pipelines.errors import DataError
 from pipelines.prep import prepare_text
-from pipelines.prep.cluster import check_views, dask_executor, view_of
 from pipelines.prep.executors import JobPool, WorkerLost, job_pool
-from pipelines.prep.versions import imaging_versions
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -119,12 +117,6 @@ def test_work_goes_on_after_a_dead_worker(labelled, tmp_path, monkeypatch):
     assert "4 images examined" in prepare_text(labelled, "paddleocr", tmp_path / "out").resumed
 
 
-def test_without_dask_a_cluster_is_refused_with_the_way_out(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UsageError, match=r"wholebatch\[cluster\]"), dask_executor("tcp://nowhere:8786", [tmp_path]):
-        pass
-
-
 def test_dask_s_own_death_counts_once_dask_is_there(monkeypatch):
     class KilledWorker(Exception):
         pass
@@ -135,16 +127,6 @@ def test_dask_s_own_death_counts_once_dask_is_there(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", types.SimpleNamespace(KilledWorker=KilledWorker))
     with job_pool(1) as pool, pytest.raises(WorkerLost, match=r"died \(KilledWorker\) at one of 0\.jpg"):
         list(pool.results(die, range(1), named))
-
-
-def test_workers_that_see_other_files_or_have_other_versions_are_refused(tmp_path):
-    versions, missing = view_of([str(tmp_path), str(tmp_path / "none")])
-    assert versions == imaging_versions() and missing == [str(tmp_path / "none")]
-    check_views("tcp://s:1", [], {"tcp://w:1": (versions, [])})
-    with pytest.raises(UsageError, match=r"worker tcp://w:1 does not see .*none; source and --out must lie"):
-        check_views("tcp://s:1", [], {"tcp://w:1": (versions, missing)})
-    with pytest.raises(UsageError, match=r"'pillow': '1\.0'"):
-        check_views("tcp://s:1", [], {"tcp://w:1": ({**versions, "pillow": "1.0"}, [])})
 
 
 def test_a_lost_worker_is_an_error_of_the_data_not_a_traceback():
