@@ -107,7 +107,7 @@ def test_what_is_done_is_not_done_again(source, whole, stopped, monkeypatch):
     copied: list[Path] = []
     copy = shutil.copyfile
     monkeypatch.setattr("pipelines.prep.write.shutil.copyfile", lambda *files: copied.append(copy(*files)))
-    monkeypatch.setattr("pipelines.prep.examination.examine_image", lambda path, max_pixels: pytest.fail(str(path)))
+    monkeypatch.setattr("pipelines.prep.examination.examine_image", lambda path, **options: pytest.fail(str(path)))
     prepare_text(source, "paddleocr", stopped, workers=3)
     assert len(copied) == 5 and tree(stopped) == whole
 
@@ -151,8 +151,11 @@ def test_another_split_or_number_of_workers_goes_on_and_gives_what_it_gives_alon
 
 
 def test_another_request_starts_anew_and_says_so(source, stopped, tmp_path):
-    report = prepare_text(source, "paddleocr", stopped, max_pixels=10**6)
-    assert report.resumed.endswith("(max_pixels was 200000000, is 1000000): started anew")
+    other = shutil.copytree(source, tmp_path / "other")
+    report = prepare_text(other, "paddleocr", stopped)
+    assert report.resumed.endswith(f"(source was '{source}', is '{other}'): started anew")
+    prepare_text(other, "paddleocr", tmp_path / "fresh")
+    assert tree(stopped) == tree(tmp_path / "fresh")
 
 
 def test_a_refused_request_leaves_nothing(source, tmp_path):
@@ -190,7 +193,7 @@ def test_two_runs_at_once_do_not_mix(tmp_path):
 def test_a_journal_remembers_facts_of_files_that_have_not_changed(tmp_path):
     picture = tmp_path / "a \udce4.jpg"  # a name that is no UTF-8
     picture.write_bytes(b"123")
-    facts = ImageFacts(size_hw=(3, 4), sha256="abc", note="2 pages", orientation=6)
+    facts = ImageFacts(size_hw=(3, 4), sha256="abc", note="2 pages", suffix=".png")
     with (tmp_path / "journal.jsonl").open("a+b") as handle:
         journal = Journal(handle)
         assert journal.request is None
