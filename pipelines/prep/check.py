@@ -35,6 +35,7 @@ class CheckReport:
         faults: everything found; "error" means that it can't be trained on.
         near_duplicates: images of train that look like one of val, the most alike first; copies and images of a
             common group are told as faults instead.
+        num_not_compared: pairs of train and val that resemble each other and were too many to be compared.
         too_small: what the network can't see; None where there is nothing to see.
     """
 
@@ -44,6 +45,7 @@ class CheckReport:
     quantiles: Mapping[str, Mapping[str, tuple[float, ...]]]
     faults: tuple[Fault, ...]
     near_duplicates: tuple[NearDuplicate, ...] = ()
+    num_not_compared: int = 0
     too_small: TooSmall | None = None
 
     @property
@@ -83,7 +85,7 @@ def check_dataset(
     # Decoding, hashing and comparing release the GIL, so threads use all cores and nothing needs pickling.
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as threads:
         seen = see_images(root, records, executor or threads)
-        alike = across_splits(seen, executor or threads)
+        alike, num_not_compared = across_splits(root, seen, executor or threads)
     counts = _counts(root, task, records)
     quantiles = defect_quantiles if task == _DEFECTS else text_quantiles
     too_small = too_small_defects if task == _DEFECTS else too_small_text
@@ -99,6 +101,7 @@ def check_dataset(
         quantiles={split: quantiles(records[split]) for split in SPLITS},
         faults=tuple(faults),
         near_duplicates=tuple(alike),
+        num_not_compared=num_not_compared,
         too_small=too_small([*records["train"], *records["val"]], side_px),
     )
 
@@ -165,7 +168,7 @@ def _alike_fault(root: Path, alike: Sequence[NearDuplicate]) -> list[Fault]:
         return []
     first, number = alike[0], len({pair.train for pair in alike})
     reason = (
-        f"looks like {first.val} of val (similarity {first.similarity:.2f}); images of train like one of val: "
-        f"{number}; what shows the same page or part belongs on one side (prepare --group-by)"
+        f"looks like {first.val} of val ({100 * first.similarity:.1f} % of it agrees); images of train like one of "
+        f"val: {number}; what shows the same page or part belongs on one side (prepare --group-by)"
     )
     return [Fault(str(root / first.train), reason, "warning")]

@@ -63,15 +63,18 @@ def image_faults(root: Path, image: SeenImage, known: Mapping[str, Mapping[str, 
     return [Fault(file, facts.note, "warning")] if facts.note else []
 
 
-def across_splits(seen: Sequence[SeenImage], executor: Executor) -> list[NearDuplicate]:
-    """Images of train that look like one of val, unless they are copies of it or share its group."""
+def across_splits(root: Path, seen: Sequence[SeenImage], executor: Executor) -> tuple[list[NearDuplicate], int]:
+    """Images of train that look like one of val, unless they are copies of it or share its group.
+
+    The second value is the number of pairs that were too many to compare.
+    """
     looks: dict[str, dict[str, Look]] = {"train": {}, "val": {}}
     for image in seen:
         if image.look is not None:
             looks[image.split][image.record.path] = image.look
     of = {(image.split, image.record.path): image for image in seen}
-    pairs = near_duplicates(looks["train"], looks["val"], executor)
-    return [pair for pair in pairs if not _is_told(of["train", pair.train], of["val", pair.val])]
+    pairs, num_left = near_duplicates(root, looks["train"], looks["val"], executor)
+    return [pair for pair in pairs if not _is_told(of["train", pair.train], of["val", pair.val])], num_left
 
 
 def _is_told(first: SeenImage, second: SeenImage) -> bool:

@@ -76,7 +76,7 @@ def _told(report: CheckReport, files: Mapping[str, tuple[str, str]]) -> dict[tup
     told: dict[tuple[str, str], list[tuple[float, str]]] = {}
     for pair in report.near_duplicates:
         for split, own, other in (("train", pair.train, pair.val), ("val", pair.val, pair.train)):
-            text = f"looks like {other} on the other side ({pair.similarity:.2f})"
+            text = f"looks like {other} on the other side ({100 * pair.similarity:.1f} % agrees)"
             told.setdefault((split, own), []).append((_ALIKE * pair.similarity, text))
     for fault in report.faults:
         if fault.file in files and fault.action in _GRAVITY and not fault.reason.startswith("looks like"):

@@ -101,6 +101,9 @@ def check(root: Path, reporter: Reporter, sheet: Path | None = None, **options: 
     if report.too_small is not None:
         reporter.note(str(report.too_small))
     _tell_near_duplicates(content["near_duplicates"], reporter)
+    if report.num_not_compared:
+        left = f"{report.num_not_compared} pairs of train and val resemble each other and were too many to compare"
+        reporter.warn(f"{left}: parts in one fixture, pages of one form?")
     if write is not None:
         number = write(root, report)
         reporter.note(f"contact sheet in {sheet}: {number} images are worth a look")
@@ -165,6 +168,6 @@ def _tell_sizes(quantiles: Mapping[str, Mapping[str, Sequence[float]]], reporter
 
 def _tell_near_duplicates(pairs: Sequence[Mapping[str, Any]], reporter: Reporter) -> None:
     if pairs:
-        rows = [[pair["train"], pair["val"], f"{pair['similarity']:.2f}"] for pair in pairs[:_LISTED_PAIRS]]
+        rows = [[pair["train"], pair["val"], f"{100 * pair['similarity']:.1f} %"] for pair in pairs[:_LISTED_PAIRS]]
         title = "Alike in train and val" + (f", first {_LISTED_PAIRS} of {len(pairs)}" * (len(pairs) > _LISTED_PAIRS))
-        reporter.table(title, ("train", "val", "similarity"), rows)
+        reporter.table(title, ("train", "val", "agrees"), rows)
