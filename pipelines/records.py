@@ -142,6 +142,8 @@ class Fault:
         item: what in that line or file ("region 3", "box 12"), or "".
         reason: what is wrong, with what was expected and what came.
         action: "error" (can't be used), "dropped", "repaired" or "warning".
+        image: of a dataset's fault the image that it belongs to, relative to the root; "" where it belongs to none.
+        repair: what mends it, or "".
     """
 
     file: str
@@ -149,10 +151,13 @@ class Fault:
     action: str
     line: int | None = None
     item: str = ""
+    image: str = ""
+    repair: str = ""
 
     def __str__(self) -> str:
         where = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{where}: {self.item + ': ' if self.item else ''}{self.reason} [{self.action}]"
+        told = f"{where}: {self.item + ': ' if self.item else ''}{self.reason} [{self.action}]"
+        return f"{told}; {self.repair}" if self.repair else told
 
 
 @dataclass(frozen=True, eq=False)

@@ -149,7 +149,7 @@ def _images(root: Path, coco: CocoFile) -> tuple[dict[Any, _Image | None], list[
             reason = f"{path} is listed twice"
         seen.add(path)
         if reason:
-            faults.append(Fault(str(coco.path), reason, "error", item=item))
+            faults.append(Fault(str(coco.path), reason, "error", item=item, image=path))
         if key not in images:
             said_hw = (entry.get("height"), entry.get("width"))
             images[key] = None if reason else _Image(path, item, said_hw)
@@ -186,10 +186,10 @@ def _add_boxes(coco: CocoFile, images: Mapping[Any, _Image | None], class_of: Ma
             reason = f"category_id {category!r} is no usable category of this file"
         elif values is None:
             reason = f"expected a bbox of four numbers, but got {str(entry.get('bbox'))[:60]}"
+        image = images.get(key) if type(key) is int else None
         if reason or values is None:
-            faults.append(Fault(str(coco.path), reason, "error", item=item))
+            faults.append(Fault(str(coco.path), reason, "error", item=item, image=image.path if image else ""))
             continue
-        image = images[key]
         if image is not None:
             left, top, width, height = values
             image.boxes.append((left, top, left + width, top + height))
@@ -207,14 +207,14 @@ def _record_of(
     try:
         height, width = known.get("size_hw") or image_size_hw(root / image.path)
     except DataError as error:
-        return None, [Fault(str(label_file), str(error), "error", item=image.item)]
+        return None, [Fault(str(label_file), str(error), "error", item=image.item, image=image.path)]
     if image.said_hw not in ((height, width), (None, None)):
         said = "{1} x {0}".format(*image.said_hw)
         reason = f"{image.path} has {width} x {height} px, but this file says {said}: labels of another picture?"
-        return None, [Fault(str(label_file), reason, "error", item=image.item)]
+        return None, [Fault(str(label_file), reason, "error", item=image.item, image=image.path)]
     wrong = box_faults(image.boxes, (height, width))
     if wrong:
-        return None, [Fault(str(label_file), reason, "error", item=image.items[i]) for i, reason in wrong]
+        return None, [Fault(str(label_file), reason, "error", None, image.items[i], image.path) for i, reason in wrong]
     # Rounding in the file may leave an edge a hundredth of a pixel outside.
     boxes = np.array(image.boxes, np.float32).reshape(-1, 4).clip(0, (width, height, width, height))
     annotation = DefectAnnotation(boxes, np.array(image.class_ids, np.int64), np.array(image.is_ignored, bool))

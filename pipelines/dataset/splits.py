@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,8 @@ def scan_split(root: Path, split: str) -> tuple[list[Record], list[Fault]]:
     """The usable records of a split and everything that is wrong with the others, by line."""
     root = Path(root)
     label_file = root / f"{split}.txt"
-    lines, faults = scan_label_file(label_file)
-    lines, missing = _present(root, label_file, lines)
+    all_lines, faults = scan_label_file(label_file)
+    lines, missing = _present(root, label_file, all_lines)
     faults += missing
     images = read_index(root)["images"] if lines else {}
     records = []
@@ -55,7 +56,9 @@ def scan_split(root: Path, split: str) -> tuple[list[Record], list[Fault]]:
     if records and not any(not region.is_ignored for record in records for region in record.annotation.regions):
         reason = "holds no text to learn or score: every region is ignored, or there is none"
         faults.append(Fault(str(label_file), reason, "error"))
-    return records, sorted(faults, key=lambda fault: fault.line or 0)
+    image_of = {line.line: line.path for line in all_lines}
+    told = [replace(fault, image=image_of.get(fault.line, "")) if fault.line else fault for fault in faults]
+    return records, sorted(told, key=lambda fault: fault.line or 0)
 
 
 def _present(root: Path, label_file: Path, lines: list[LabelLine]) -> tuple[list[LabelLine], list[Fault]]:

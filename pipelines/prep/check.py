@@ -14,6 +14,7 @@ from pipelines.errors import DataError, UsageError
 from pipelines.prep.counts import Counts, DefectCounts, SplitCounts, defect_quantiles, text_quantiles
 from pipelines.prep.granularity import granularity_faults
 from pipelines.prep.near_duplicates import NearDuplicate
+from pipelines.prep.remedies import with_remedies
 from pipelines.prep.seen_images import SeenImage, across_splits, image_faults, see_images
 from pipelines.prep.too_small import TooSmall, too_small_defects, too_small_text
 from pipelines.records import Fault, Record
@@ -99,7 +100,7 @@ def check_dataset(
         task=task,
         counts=counts,
         quantiles={split: quantiles(records[split]) for split in SPLITS},
-        faults=tuple(faults),
+        faults=tuple(with_remedies(faults)),
         near_duplicates=tuple(alike),
         num_not_compared=num_not_compared,
         too_small=too_small([*records["train"], *records["val"]], side_px),
@@ -156,9 +157,10 @@ def _leaks(root: Path, seen: Sequence[SeenImage]) -> list[Fault]:
         file, group = str(root / image.record.path), image.record.group
         if image.facts.sha256 in val_contents:
             reason = f"trains and validates: the same picture as {val_contents[image.facts.sha256]} in val"
-            faults.append(Fault(file, reason, "error"))
+            faults.append(Fault(file, reason, "error", image=image.record.path))
         elif group in val_groups:
-            faults.append(Fault(file, f"group {group!r} is in val too, with {val_groups[group]}", "warning"))
+            reason = f"group {group!r} is in val too, with {val_groups[group]}"
+            faults.append(Fault(file, reason, "warning", image=image.record.path))
     return faults
 
 

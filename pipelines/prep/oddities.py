@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import shapely
 
 from pipelines.dataset import read_image
 from pipelines.errors import DataError
+from pipelines.prep.unlabelled_text import unlabelled_text
 from pipelines.records import DefectAnnotation, Record
 
 _FLAT_LEVELS = 3.0  # standard deviation of grey levels: less is paper, or a smooth part
@@ -21,6 +22,7 @@ _TINY, _HUGE = 1 / 4, 6.0  # times the dataset's median
 _TURNED_DEGREES = 10.0
 _LEAST_ASPECT = 2.0  # of a region whose direction can be told
 _WEIGHTS = {"flat": 8.0, "covered": 4.0, "huge": 3.0, "tiny": 3.0, "turned": 2.0}
+_UNLABELLED_WEIGHT = 2.0
 _WORDS = {
     "flat": "without anything visible inside",
     "covered": "mostly inside another",
@@ -38,18 +40,25 @@ class OddImage:
         is_odd: bool (n,), by label, ignore regions among them.
         reasons: in words, the gravest first; empty where nothing is odd.
         weight: sorts images, the oddest highest.
+        unlabelled_px: float32 (m, 4), boxes round what looks like text without a label.
     """
 
     is_odd: np.ndarray
     reasons: tuple[str, ...]
     weight: float
+    unlabelled_px: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), np.float32))
 
 
 def outlines_of(annotation: Any) -> list[np.ndarray]:
     """Polygons of all labels, float32 (k, 2) each; boxes from the top left corner, clockwise."""
     if isinstance(annotation, DefectAnnotation):
-        return list(annotation.boxes_xyxy_px[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2))
+        return list(corners_of(annotation.boxes_xyxy_px))
     return [region.points_px for region in annotation.regions]
+
+
+def corners_of(boxes_xyxy_px: np.ndarray) -> np.ndarray:
+    """Boxes (n, 4) as outlines (n, 4, 2), from the top left corner, clockwise."""
+    return boxes_xyxy_px[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
 
 
 def is_ignored(annotation: Any) -> np.ndarray:
@@ -72,12 +81,30 @@ def oddities(root: Path, record: Record, usual_px: float) -> OddImage:
         grey = cv2.cvtColor(read_image(root / record.path), cv2.COLOR_BGR2GRAY)
     except DataError:
         grey = None
-    return judge(outlines_of(record.annotation), is_ignored(record.annotation), grey, usual_px)
+    outlines, ignored = outlines_of(record.annotation), is_ignored(record.annotation)
+    judged = judge(outlines, ignored, grey, usual_px)
+    if grey is None or isinstance(record.annotation, DefectAnnotation):
+        return judged
+    short = _sides(outlines)[~ignored, 0]
+    line_px = float(np.median(short)) if len(short) else usual_px
+    return _with_unlabelled(judged, unlabelled_text(grey, _boxes(outlines), line_px))
+
+
+def _with_unlabelled(judged: OddImage, boxes: np.ndarray) -> OddImage:
+    if not len(boxes):
+        return judged
+    reason = "1 place that looks" if len(boxes) == 1 else f"{len(boxes)} places that look"
+    return OddImage(
+        judged.is_odd,
+        (*judged.reasons, f"{reason} like text without a label"),
+        judged.weight + _weight(_UNLABELLED_WEIGHT, len(boxes)),
+        boxes,
+    )
 
 
 def judge(outlines: Sequence[np.ndarray], ignored: np.ndarray, grey: np.ndarray | None, usual_px: float) -> OddImage:
     """Of labels, (k, 2) each, of a picture, uint8 (h, w), or None; ignore regions (bool (n,)) may be as they like."""
-    boxes = np.array([[*points.min(axis=0), *points.max(axis=0)] for points in outlines]).reshape(-1, 4)
+    boxes = _boxes(outlines)
     short = _sides(outlines)[:, 0]
     is_huge = short > _HUGE * usual_px
     found = {
@@ -94,8 +121,17 @@ def judge(outlines: Sequence[np.ndarray], ignored: np.ndarray, grey: np.ndarray 
         is_odd=np.logical_or.reduce([*found.values()]),
         reasons=tuple(f"{number} {_WORDS[name]}" for name, number in counts.items()),
         # the kind counts more than how often: a form that is turned is odd once, not a hundred times
-        weight=sum(_WEIGHTS[name] * (1 + np.log10(number)) for name, number in counts.items()),
+        weight=sum(_weight(_WEIGHTS[name], number) for name, number in counts.items()),
     )
+
+
+def _weight(of_kind: float, number: int) -> float:
+    return of_kind * (1 + float(np.log10(number)))
+
+
+def _boxes(outlines: Sequence[np.ndarray]) -> np.ndarray:
+    """Upright boxes round the outlines, float32 (n, 4)."""
+    return np.array([[*points.min(axis=0), *points.max(axis=0)] for points in outlines], np.float32).reshape(-1, 4)
 
 
 def _sides(outlines: Sequence[np.ndarray]) -> np.ndarray:

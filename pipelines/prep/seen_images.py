@@ -54,13 +54,14 @@ def image_faults(root: Path, image: SeenImage, known: Mapping[str, Mapping[str, 
     """What is wrong with the file; `known` are the images of `dataset.yml`, by path."""
     file, facts, record = str(root / image.record.path), image.facts, image.record
     if facts.fault:
-        return [Fault(file, facts.fault, "error")]
+        return [Fault(file, facts.fault, "error", image=record.path)]
     if facts.size_hw != record.size_hw:
         sizes = "{1} x {0} px, but dataset.yml says {3} x {2} px".format(*facts.size_hw, *record.size_hw)
-        return [Fault(file, f"is {sizes}: the labels belong to another image; run prepare again", "error")]
+        reason = f"is {sizes}: the labels belong to another image; run prepare again"
+        return [Fault(file, reason, "error", image=record.path)]
     if known.get(record.path, {}).get("sha256", facts.sha256) != facts.sha256:
-        return [Fault(file, "is not the file that prepare wrote (sha256 differs)", "warning")]
-    return [Fault(file, facts.note, "warning")] if facts.note else []
+        return [Fault(file, "is not the file that prepare wrote (sha256 differs)", "warning", image=record.path)]
+    return [Fault(file, facts.note, "warning", image=record.path)] if facts.note else []
 
 
 def across_splits(root: Path, seen: Sequence[SeenImage], executor: Executor) -> tuple[list[NearDuplicate], int]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipelines.errors import UsageError
 from pipelines.report.page import embedded, filled, write_page
-from pipelines.report.pictures import IGNORED, RIGHT, WRONG, ChangedImage, Findings, draw_findings
+from pipelines.report.pictures import IGNORED, MISSED, RIGHT, WRONG, ChangedImage, Findings, draw_findings
 
 _WIDTH_PX, _HEIGHT_PX = 380, 560  # of a thumbnail, at most: forty of them make some 3 MB
 _LEAST_WIDTH_PX = 60
@@ -54,6 +54,7 @@ _TEMPLATE = """<html lang="en">
 <h2>Images</h2>
 <p class="note"><span class="key" style="color: {{ right }}">green</span>: a label;
 <span class="key" style="color: {{ wrong }}">orange</span>: one to look at;
+<span class="key" style="color: {{ missed }}">blue, dotted</span>: text without a label, perhaps;
 <span class="key" style="color: {{ ignored }}">grey, hatched</span>: an ignore region.
 These are your images: mind who gets this page.</p>
 <div class="sheet">
@@ -68,7 +69,8 @@ These are your images: mind who gets this page.</p>
   {% for reason in image.reasons %}
   <span class="why">{{ reason }}</span><br>
   {% endfor %}
-  <span class="name">{{ image.split }}: {{ image.name }}; {{ image.labels }}</span></figcaption>
+  <span class="name">{% if image.split %}{{ image.split }}: {% endif -%}
+  {{ image.name }}; {{ image.labels }}</span></figcaption>
 </figure>
 {% endfor %}
 </div>
@@ -89,6 +91,7 @@ class SheetImage:
         ignored_px: the same, ignore regions.
         is_odd: bool (n,), the label is one to look at.
         reasons: why the image is here, in words.
+        unlabelled_px: float (k, 2) each, where a label may be missing.
     """
 
     name: str
@@ -98,6 +101,7 @@ class SheetImage:
     ignored_px: Sequence[np.ndarray]
     is_odd: np.ndarray
     reasons: Sequence[str]
+    unlabelled_px: Sequence[np.ndarray] = ()
 
 
 def write_sheet(
@@ -128,6 +132,7 @@ def write_sheet(
         images=[_shown(image) for image in images],
         right=RIGHT,
         wrong=WRONG,
+        missed=MISSED,
         ignored=IGNORED,
     )
     return write_page(file, page)
@@ -156,10 +161,10 @@ def _shown(image: SheetImage) -> dict[str, object]:
 
 
 def _drawn(image: SheetImage, pixels: np.ndarray) -> bytes:
-    """JPEG thumbnail: labels as boxes that fit or, where odd, that don't."""
+    """JPEG thumbnail: labels as boxes that fit or, where odd, that don't; unlabelled places as labels without a box."""
     height, width = pixels.shape[:2]
-    nothing = np.zeros(0, bool)
-    labels = Findings(image.labels_px, ~image.is_odd, np.zeros(len(image.labels_px), bool), nothing)
-    page = ChangedImage(image.name, pixels, (), image.ignored_px, labels, labels)
+    missing = np.zeros(len(image.unlabelled_px), bool)
+    labels = Findings(image.labels_px, ~image.is_odd, np.zeros(len(image.labels_px), bool), missing)
+    page = ChangedImage(image.name, pixels, image.unlabelled_px, image.ignored_px, labels, labels)
     shown_px = max(_LEAST_WIDTH_PX, min(_WIDTH_PX, _HEIGHT_PX * width // height))
     return draw_findings(page, labels, (0, 0, width, height), shown_px)

@@ -6,6 +6,7 @@ Run: pytest tests/unit/report/test_sheet.py
 from __future__ import annotations
 
 import base64
+import dataclasses
 import re
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 
 from pipelines.errors import UsageError
 from pipelines.report import SheetImage, write_sheet
-from pipelines.report.pictures import RIGHT, WRONG
+from pipelines.report.pictures import MISSED, RIGHT, WRONG
 from tests.unit.report.run_values import square
 from tests.unit.report.test_pictures import shows
 
@@ -36,6 +37,12 @@ def test_odd_labels_are_orange_and_others_green(tmp_path: Path) -> None:
     odd, ordinary = pictures(write_sheet(tmp_path / "sheet.html", "set", [image(), image(is_odd=False)]))
     assert shows(odd, WRONG) and shows(odd, RIGHT)
     assert shows(ordinary, RIGHT) and not shows(ordinary, WRONG)
+
+
+def test_places_without_a_label_are_blue(tmp_path: Path) -> None:
+    place = dataclasses.replace(image(is_odd=False), unlabelled_px=[square(60, 400)])
+    (drawn,) = pictures(write_sheet(tmp_path / "sheet.html", "set", [place]))
+    assert shows(drawn, MISSED) and shows(drawn, RIGHT) and not shows(drawn, WRONG)
 
 
 def test_thumbnails_are_bounded_whatever_the_shape(tmp_path: Path) -> None:
