@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pipelines.dataset.counts import DefectCounts, SplitCounts
 from pipelines.prep.check import CheckReport, check_dataset, labelled_images
-from pipelines.prep.counts import DefectCounts, SplitCounts
 from pipelines.prep.defect import prepare_defect
 from pipelines.prep.formats import DEFECT_FORMATS, TEXT_FORMATS
 from pipelines.prep.oddities import OddImage, is_ignored, oddities, outlines_of, usual_size

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.dataset import SPLITS, defect_classes, read_index, scan_defect_split, scan_split
+from pipelines.dataset.counts import Counts, DefectCounts, SplitCounts
 from pipelines.errors import DataError, UsageError
-from pipelines.prep.counts import Counts, DefectCounts, SplitCounts, defect_quantiles, text_quantiles
 from pipelines.prep.granularity import granularity_faults
 from pipelines.prep.near_duplicates import NearDuplicate
+from pipelines.prep.quantiles import defect_quantiles, text_quantiles
 from pipelines.prep.remedies import with_remedies
 from pipelines.prep.seen_images import SeenImage, across_splits, image_faults, see_images
 from pipelines.prep.too_small import TooSmall, too_small_defects, too_small_text

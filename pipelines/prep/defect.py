@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from pipelines.dataset import format_coco
+from pipelines.dataset.counts import DefectCounts
 from pipelines.errors import UsageError
 from pipelines.prep.box_repair import annotate_boxes
 from pipelines.prep.class_names import ClassNames, class_names
-from pipelines.prep.counts import DefectCounts
 from pipelines.prep.formats import DEFECT_FORMATS, reader_of
 from pipelines.prep.images import ImageFacts
 from pipelines.prep.listings import listed_once, with_ok_images

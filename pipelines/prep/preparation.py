@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Generic
 
 from pipelines.dataset import SPLITS, faults_message
+from pipelines.dataset.counts import Counts
 from pipelines.errors import DataError
-from pipelines.prep.counts import Counts
 from pipelines.prep.examination import examine_images
 from pipelines.prep.executors import JobPool, job_pool
 from pipelines.prep.images import ImageFacts

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from pipelines.dataset import format_label_line
-from pipelines.prep.counts import SplitCounts
+from pipelines.dataset.counts import SplitCounts
 from pipelines.prep.formats import TEXT_FORMATS, reader_of
 from pipelines.prep.images import ImageFacts
 from pipelines.prep.preparation import LabelKind, PrepareReport, prepare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 
 from pipelines.dataset import format_index, new_dataset_folder, refuse_existing
+from pipelines.dataset.counts import Counts
 from pipelines.errors import UsageError
 from pipelines.records import Record
 
@@ -31,7 +32,7 @@ class DrawnKind:
         draw: (rng, split, index) to an image, uint8 BGR (height, width, 3), and its annotation.
         label_suffix: of the label files, "txt" or "json".
         label_text: the content of a split's label file.
-        counts: what `dataset.yml` tells of a split's records, after their number.
+        counts: the numbers of a split.
     """
 
     task: str
@@ -40,7 +41,7 @@ class DrawnKind:
     draw: Draw
     label_suffix: str
     label_text: Callable[[Sequence[Record]], str]
-    counts: Callable[[Sequence[Record]], dict[str, Any]]
+    counts: Callable[[Sequence[Record]], Counts]
 
 
 class _Drawn(NamedTuple):
@@ -107,7 +108,7 @@ def _index_text(kind: DrawnKind, drawn: Mapping[str, Sequence[_Drawn]]) -> str:
             "rule": "drawn apart, every image a group of its own",
             "groups": {split: len(images) for split, images in drawn.items()},
         },
-        "counts": {split: {"images": len(each), **kind.counts(each)} for split, each in records.items()},
+        "counts": {split: asdict(kind.counts(each)) for split, each in records.items()},
         "faults": {},
     }
     return format_index(header, {image.record.path: image.entry for images in drawn.values() for image in images})

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pipelines.dataset import format_coco
+from pipelines.dataset.counts import DefectCounts
 from pipelines.errors import UsageError
-from pipelines.records import Record
 from pipelines.synthesis.drawn_dataset import DrawnKind, require_drawable, write_drawn_dataset
 from pipelines.synthesis.factory_images import CLASS_SHARES, CLASSES, MIN_SIDE_PX, draw_factory_image
 
@@ -61,7 +62,7 @@ def write_factory_images(
         draw=draw,
         label_suffix="json",
         label_text=lambda records: format_coco(records, CLASSES),
-        counts=_counts,
+        counts=partial(DefectCounts.of, classes=CLASSES),
     )
     write_drawn_dataset(Path(out), kind, num_train=num_train, num_val=num_val, seed=seed)
 
@@ -100,14 +101,3 @@ def _require_defects(num_train: int, num_val: int, ok_share: float, sizes_hw: Se
         )
     if min(min(size_hw) for size_hw in sizes_hw) < MIN_SIDE_PX:
         raise UsageError(f"sizes_hw must be at least {MIN_SIDE_PX} px on each side, but got {list(sizes_hw)}")
-
-
-def _counts(records: Sequence[Record]) -> dict[str, Any]:
-    class_ids = np.concatenate([record.annotation.class_ids for record in records])
-    per_class = np.bincount(class_ids, minlength=len(CLASSES)).tolist()
-    return {
-        "ok_images": sum(record.annotation.is_ok for record in records),
-        "defects": len(class_ids),
-        "ignored": 0,
-        "per_class": dict(zip(CLASSES, per_class, strict=True)),
-    }

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from pipelines.dataset import format_label_line, refuse_existing
+from pipelines.dataset.counts import SplitCounts
 from pipelines.errors import UsageError
-from pipelines.records import Record
 from pipelines.synthesis.drawn_dataset import DrawnKind, require_drawable, write_drawn_dataset
 from pipelines.synthesis.fonts import find_fonts
 from pipelines.synthesis.invoices import InvoiceSpec, draw_invoice
@@ -66,15 +66,6 @@ def write_invoices(
         draw=draw,
         label_suffix="txt",
         label_text=lambda records: "".join(format_label_line(record) + "\n" for record in records),
-        counts=_counts,
+        counts=SplitCounts.of,
     )
     write_drawn_dataset(out, kind, num_train=num_train, num_val=num_val, seed=seed)
-
-
-def _counts(records: Sequence[Record]) -> dict[str, int]:
-    regions = [region for record in records for region in record.annotation.regions]
-    return {
-        "regions": len(regions),
-        "ignored": sum(region.is_ignored for region in regions),
-        "text_free": sum(not record.annotation.regions for record in records),
-    }
