@@ -27,6 +27,10 @@ app.add_typer(prepare_app, name="prepare")
 
 ConfigFile = Annotated[Path, typer.Option("-c", "--config", help="The run's YAML file.")]
 Overrides = Annotated[list[str] | None, typer.Option("-o", help="section.key=value, may be repeated.")]
+Frame = Annotated[
+    str, typer.Option("--label-frame", help="How EXIF-turned images were labelled: displayed, raw, auto.")
+]
+MaxMegapixels = Annotated[float, typer.Option(help="Larger images are left out.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Threads; default: one a core.")]
 Cluster = Annotated[str | None, typer.Option(help="Address of a Dask scheduler to work on instead, tcp://HOST:8786.")]
 Repair = Annotated[bool, typer.Option(help="Repair labels where one repair is right; else refuse and list what.")]
@@ -43,6 +47,8 @@ def prepare_text_command(
     group_by: Annotated[str | None, typer.Option(help="What must not straddle splits.")] = None,
     images: Annotated[Path | None, typer.Option(help="Where the images are, if elsewhere.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
+    label_frame: Frame = "auto",
+    max_megapixels: MaxMegapixels = 200.0,
     repair: Repair = True,
     workers: Workers = None,
     cluster: Cluster = None,
@@ -61,6 +67,8 @@ def prepare_text_command(
         group_by=group_by,
         seed=seed,
         images=images,
+        label_frame=label_frame,
+        max_pixels=int(max_megapixels * 1e6),
         repair=repair,
         workers=workers,
         cluster=cluster,
@@ -80,6 +88,8 @@ def prepare_defect_command(
     group_by: Annotated[str | None, typer.Option(help="What must not straddle splits.")] = None,
     images: Annotated[Path | None, typer.Option(help="Where the images are, if elsewhere.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
+    label_frame: Frame = "auto",
+    max_megapixels: MaxMegapixels = 200.0,
     repair: Repair = True,
     workers: Workers = None,
     cluster: Cluster = None,
@@ -100,6 +110,8 @@ def prepare_defect_command(
         images=images,
         ok_folders=ok or [],
         classes=None if classes is None else classes.split(","),
+        label_frame=label_frame,
+        max_pixels=int(max_megapixels * 1e6),
         repair=repair,
         workers=workers,
         cluster=cluster,

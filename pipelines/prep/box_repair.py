@@ -8,7 +8,6 @@
 | one object twice | kept once |
 | no numbers, a side under 1 px, wholly outside, no usable class | the box is dropped |
 | every box of an image dropped | the image is left out: nobody knows whether it is OK |
-| labels drawn on an image of another size, or on the image turned by 90 degrees | the image is left out |
 """
 
 from __future__ import annotations
@@ -43,10 +42,7 @@ def annotate_boxes(
     raw: RawDefects, facts: ImageFacts, classes: ClassNames
 ) -> tuple[DefectAnnotation | None, list[Fault]]:
     """All boxes of an image that can be used, None if the image can't be, and a fault for every change."""
-    reason, warning = _frame(raw, facts)
-    if reason:
-        return None, [Fault(raw.label, f"{raw.name}: {reason}: the image is left out", "dropped", raw.line)]
-    faults = [Fault(raw.label, f"{raw.name}: {warning}", "warning", raw.line)] if warning else []
+    faults: list[Fault] = []
     kept: list[_Kept] = []
     num_dropped = 0
     for region in raw.regions:
@@ -116,39 +112,3 @@ def _clipped(box: Box, size_hw: tuple[int, int]) -> Box:
     left, right = (min(max(value, 0.0), width) for value in box[0::2])
     top, bottom = (min(max(value, 0.0), height) for value in box[1::2])
     return left, top, right, bottom
-
-
-def _frame(raw: RawDefects, facts: ImageFacts) -> tuple[str, str]:
-    """(why the boxes can't belong to the picture as it is shown, what the user should know), each or both ""."""
-    actual = facts.size_hw
-    swapped = actual[::-1]
-    boxes = [box for box in (numeric_box(region.corners) for region in raw.regions) if box is not None]
-    shown = f"{actual[1]} x {actual[0]} px"
-    only_turned = actual != swapped and _fit(boxes, swapped) and any(_is_mostly_outside(box, actual) for box in boxes)
-    if only_turned:
-        return f"its boxes fit {swapped[1]} x {swapped[0]} px but not its {shown}: drawn on the turned image?", ""
-    if raw.said_hw in (None, actual):
-        return "", ""
-    said = f"the label file says {raw.said_hw[1]} x {raw.said_hw[0]} px, the picture has {shown}"
-    if not boxes:
-        return "", said  # an OK image is OK at any size
-    if raw.said_hw != swapped:
-        return f"{said}: labels of another picture or scale?", ""
-    if facts.is_turned:
-        return f"{said} and is turned by its EXIF: the labels were drawn before turning", ""
-    return "", f"{said}: width and height swapped? the boxes fit the picture and are kept as they are"
-
-
-def _fit(boxes: Sequence[Box], size_hw: tuple[int, int]) -> bool:
-    """Whether all boxes lie inside a frame, to a pixel."""
-    return all(
-        min(box) >= -1 and max(box[0::2]) <= size_hw[1] + 1 and max(box[1::2]) <= size_hw[0] + 1 for box in boxes
-    )
-
-
-def _is_mostly_outside(box: Box, size_hw: tuple[int, int]) -> bool:
-    """Whether less than half of a box lies inside a frame."""
-    left, top, right, bottom = box
-    inside = _clipped(box, size_hw)
-    area, area_inside = abs((right - left) * (bottom - top)), abs((inside[2] - inside[0]) * (inside[3] - inside[1]))
-    return area > 0 and area_inside < 0.5 * area

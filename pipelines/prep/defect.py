@@ -13,7 +13,8 @@ from pipelines.errors import UsageError
 from pipelines.prep.box_repair import annotate_boxes
 from pipelines.prep.class_names import ClassNames, class_names
 from pipelines.prep.formats import DEFECT_FORMATS, reader_of
-from pipelines.prep.images import ImageFacts
+from pipelines.prep.images import DEFAULT_MAX_PIXELS, ImageFacts
+from pipelines.prep.label_frame import LabelFrame
 from pipelines.prep.listings import listed_once, with_ok_images
 from pipelines.prep.preparation import LabelKind, PrepareReport, prepare
 from pipelines.prep.raw import ClassList, RawBox, RawDefects, RawImage, Unlabelled
@@ -35,6 +36,8 @@ def prepare_defect(
     classes: Sequence[str] | None = None,
     dry_run: bool = False,
     workers: int | None = None,
+    label_frame: LabelFrame = "auto",
+    max_pixels: int = DEFAULT_MAX_PIXELS,
     executor: Executor | None = None,
     repair: bool = True,
 ) -> PrepareReport:
@@ -56,6 +59,9 @@ def prepare_defect(
         dry_run: report only.
         workers: threads that decode; the result does not depend on it. None: one a core. With `executor`: how many
             jobs that does at once.
+        label_frame: whether labels were drawn on pictures as they are shown ("displayed"), or on their pixels before
+            EXIF turns them ("raw"); "auto": what each image's labels say.
+        max_pixels: larger images are left out and told, from their headers.
         executor: where to decode and write instead (processes, a cluster that sees the same files); it stays open.
         repair: False: refuse where labels would have to be repaired, and list what.
 
@@ -79,6 +85,8 @@ def prepare_defect(
         seed=seed,
         dry_run=dry_run,
         workers=workers,
+        label_frame=label_frame,
+        max_pixels=max_pixels,
         executor=executor,
         repair=repair,
         folders=[*([] if images is None else [images]), *ok_folders],

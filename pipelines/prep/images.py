@@ -8,11 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
-from pipelines.dataset.image_files import DECODING_ERRORS, ORIENTATION_TAG, decoded, encoded_fault
+from pipelines.dataset.image_files import (
+    DECODING_ERRORS,
+    LARGEST_PIXELS,
+    SIDEWAYS,
+    decoded,
+    encoded_fault,
+    orientation_of,
+    shown_size_hw,
+    stored_size_wh,
+)
 
+DEFAULT_MAX_PIXELS = 200_000_000
+"""A sheet of A2 at 600 dpi has 139 million pixels; decoded, 200 million fill 0.6 GB a core."""
 _SIXTEEN_BIT = ("I;16", "I;16B", "I;16L")
+_JPEGS = ("JPEG", "MPO")
 _JPEG_QUALITY = 95
 # Not ImageOps.exif_transpose, which writes the rest of the EXIF anew and fails where that is damaged.
 _TURNS = {
@@ -37,7 +49,7 @@ class ImageFacts:
         conversion: why it can't be copied as it is (rotated, 16 bits, ...), or "" if it can.
         note: what the user should know besides, or "".
         suffix: what to append to its name when converted, e.g. ".png".
-        is_turned: its EXIF says that width and height are swapped when it is shown.
+        orientation: 1 to 8, how EXIF says the stored pixels are turned to be shown; 1 is not at all.
     """
 
     size_hw: tuple[int, int] = (0, 0)
@@ -46,11 +58,19 @@ class ImageFacts:
     conversion: str = ""
     note: str = ""
     suffix: str = ""
-    is_turned: bool = False
+    orientation: int = 1
+
+    @property
+    def stored_hw(self) -> tuple[int, int]:
+        """(height, width) of the stored pixels, before EXIF turns them."""
+        return self.size_hw[::-1] if self.orientation in SIDEWAYS else self.size_hw
 
 
-def examine_image(path: Path) -> ImageFacts:
-    """Decode an image file wholly; threads may run this, as decoding and hashing release the GIL."""
+def examine_image(path: Path, max_pixels: int = LARGEST_PIXELS) -> ImageFacts:
+    """Decode an image file wholly; threads may run this, as decoding and hashing release the GIL.
+
+    One with more than `max_pixels` gets a fault from its header, undecoded.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -60,40 +80,67 @@ def examine_image(path: Path) -> ImageFacts:
         return ImageFacts(fault=fault)
     try:
         with Image.open(io.BytesIO(content)) as image:
+            fault = _size_fault(image, max_pixels) or _pixel_fault(image)
+            if fault:
+                return ImageFacts(fault=fault)
             facts = _facts(image, content)
             if facts.conversion or image.format != "JPEG":
                 image.load()
+    except UnidentifiedImageError:  # whose text holds an address in memory
+        kinds = "JPEG, PNG, TIFF, BMP, WebP or GIF with 8 or 16 bits a channel"
+        return ImageFacts(fault=f"can't be decoded as an image: expected {kinds}, but it starts with {content[:8]!r}")
     except DECODING_ERRORS as error:
         return ImageFacts(fault=f"can't be decoded as an image: {error}")
     # What is copied as it is will be read by OpenCV, which refuses some files that PIL takes.
-    if not (facts.fault or facts.conversion) and decoded(content) is None:
+    if not facts.conversion and decoded(content) is None:
         return ImageFacts(fault="can't be decoded as an image: damaged")
     return facts
 
 
+def _size_fault(image: Image.Image, max_pixels: int) -> str:
+    width, height = stored_size_wh(image)
+    if width * height <= max_pixels:
+        return ""
+    needed = (
+        f"raise --max-megapixels if {3 * width * height / 1e6:.0f} MB a core are there"
+        if (width * height <= LARGEST_PIXELS)
+        else "it is larger than OpenCV decodes"
+    )
+    return f"has {width} x {height} px, more than {max_pixels / 1e6:g} megapixels: {needed}, or cut it into pieces"
+
+
+def _pixel_fault(image: Image.Image) -> str:
+    return f"has 32-bit pixels ({image.mode}); save it with 8 or 16 bits" if image.mode in ("I", "F") else ""
+
+
 def _facts(image: Image.Image, content: bytes) -> ImageFacts:
-    orientation = image.getexif().get(ORIENTATION_TAG, 1)
-    width, height = image.size
-    pages = getattr(image, "n_frames", 1) if image.format != "MPO" else 1
+    orientation = orientation_of(image)
     conversion = _conversion(image, content, orientation)
-    is_turned = orientation in (5, 6, 7, 8)
-    if image.mode in ("I", "F"):
-        return ImageFacts(fault=f"has 32-bit pixels ({image.mode}); save it with 8 or 16 bits")
     return ImageFacts(
-        size_hw=(width, height) if is_turned else (height, width),
+        size_hw=shown_size_hw(image),
         sha256=hashlib.sha256(content).hexdigest(),
         conversion=conversion,
-        note=f"has {pages} pages and only the first is used" if pages > 1 else "",
-        suffix=".png" if conversion and image.format != "JPEG" else "",
-        is_turned=is_turned,
+        note=_note(image),
+        suffix=".png" if conversion and image.format not in _JPEGS else "",
+        orientation=orientation,
     )
+
+
+def _note(image: Image.Image) -> str:
+    """What is lost of a file with several pictures; the others of an MPO are its preview or depth."""
+    count = getattr(image, "n_frames", 1) if image.format not in _JPEGS else 1
+    if count < 2:
+        return ""
+    if image.format == "TIFF":
+        return f"has {count} pages and only the first is used; `wholebatch pages` makes a picture of every page"
+    return f"is animated and only the first of its {count} pictures is used"
 
 
 def _conversion(image: Image.Image, content: bytes, orientation: int) -> str:
     """Why the file can't go into a dataset byte for byte, or ""."""
-    if orientation not in (0, 1):
-        return f"EXIF orientation {orientation}: pixels turned upright, labels taken as drawn on the upright image"
-    if image.format not in ("JPEG", "MPO", "PNG"):
+    if orientation != 1:
+        return f"EXIF orientation {orientation}: pixels turned upright"
+    if image.format not in (*_JPEGS, "PNG"):
         return f"{image.format} saved as PNG"
     # Byte 24 of a PNG is its bit depth (PNG specification, IHDR); PIL hides it for RGB.
     if image.mode not in ("L", "RGB") or (image.format == "PNG" and content[24] != 8):
@@ -107,8 +154,9 @@ def upright_bytes(path: Path) -> bytes:
     Transparent pixels become paper white, 16-bit grey keeps its upper 8 bits.
     """
     with Image.open(path) as image:
-        is_jpeg = image.format == "JPEG"
-        orientation = image.getexif().get(ORIENTATION_TAG, 1)
+        is_jpeg = image.format in _JPEGS
+        image.load()
+        orientation = orientation_of(image)  # 1 for a TIFF, which is upright by now
         turned = image.transpose(_TURNS[orientation]) if orientation in _TURNS else image
         upright = _eight_bit(turned)
     encoded = io.BytesIO()

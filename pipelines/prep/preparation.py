@@ -120,9 +120,9 @@ def _planned(
     all_faults = list(faults)
 
     def examine(paths: Sequence[Path]) -> list[ImageFacts]:
-        return examine_images(paths, pool, journal)
+        return examine_images(paths, pool, request.max_pixels, journal)
 
-    prepared, found = examined(raws, examine, kind.annotate)
+    prepared, found = examined(raws, examine, kind.annotate, label_frame=request.label_frame)
     all_faults += found
     if not request.repair:
         _refuse_repairs(request.source, prepared, all_faults)

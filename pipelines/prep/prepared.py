@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.prep.images import ImageFacts
+from pipelines.prep.label_frame import LabelFrame, in_shown_frame
 from pipelines.prep.raw import RawImage, Region
 from pipelines.prep.split import group_rule, joined_groups, val_groups
 from pipelines.records import Fault, Record
@@ -39,7 +40,7 @@ class PreparedImage:
 
 
 def examined(
-    raws: Sequence[RawImage[Region]], examine: Examine, annotate: Annotate[Region]
+    raws: Sequence[RawImage[Region]], examine: Examine, annotate: Annotate[Region], *, label_frame: LabelFrame = "auto"
 ) -> tuple[list[PreparedImage], list[Fault]]:
     """Every image that can be decoded, with its annotation, sorted by path; and all faults on the way.
 
@@ -47,6 +48,7 @@ def examined(
         raws: as the reader gave them.
         examine: decodes.
         annotate: makes annotations of labels on upright pictures.
+        label_frame: which frame labels were drawn in; see `label_frame`.
     """
     faults = [Fault(raw.label, f"{raw.name}: {raw.fault}", "dropped", raw.line) for raw in raws if raw.fault]
     raws = [raw for raw in raws if not raw.fault]
@@ -56,7 +58,11 @@ def examined(
         faults += _image_faults(raw, facts)
         if facts.fault:
             continue
-        annotation, found = annotate(raw, facts)
+        shown, found = in_shown_frame(raw, facts, label_frame)
+        faults += found
+        if shown is None:
+            continue
+        annotation, found = annotate(shown, facts)
         faults += found
         if annotation is not None:
             usable.append((raw, facts, annotation))

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pipelines.dataset.label_files import IGNORED_TRANSCRIPTIONS
 from pipelines.records import Fault
 
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp"})
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif"})
 
 READ_AS_NUMBERS = "coordinates written as text: read as numbers"
 """What readers say they did to "12.5"."""

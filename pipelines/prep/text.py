@@ -9,7 +9,8 @@ from pathlib import Path
 from pipelines.dataset import format_label_line
 from pipelines.dataset.counts import SplitCounts
 from pipelines.prep.formats import TEXT_FORMATS, reader_of
-from pipelines.prep.images import ImageFacts
+from pipelines.prep.images import DEFAULT_MAX_PIXELS, ImageFacts
+from pipelines.prep.label_frame import LabelFrame
 from pipelines.prep.preparation import LabelKind, PrepareReport, prepare
 from pipelines.prep.raw import RawImage, RawRegion, RawText
 from pipelines.prep.recognise import AUTO, recognise
@@ -29,6 +30,8 @@ def prepare_text(
     images: Path | None = None,
     dry_run: bool = False,
     workers: int | None = None,
+    label_frame: LabelFrame = "auto",
+    max_pixels: int = DEFAULT_MAX_PIXELS,
     executor: Executor | None = None,
     repair: bool = True,
 ) -> PrepareReport:
@@ -48,6 +51,9 @@ def prepare_text(
         dry_run: report only.
         workers: threads that decode; the result does not depend on it. None: one a core. With `executor`: how many
             jobs that does at once.
+        label_frame: whether labels were drawn on pictures as they are shown ("displayed"), or on their pixels before
+            EXIF turns them ("raw"); "auto": what each image's labels say.
+        max_pixels: larger images are left out and told, from their headers.
         executor: where to decode and write instead (processes, a cluster that sees the same files); it stays open.
         repair: False: refuse where labels would have to be repaired, and list what.
 
@@ -66,6 +72,8 @@ def prepare_text(
         seed=seed,
         dry_run=dry_run,
         workers=workers,
+        label_frame=label_frame,
+        max_pixels=max_pixels,
         executor=executor,
         repair=repair,
         folders=[] if images is None else [images],

@@ -16,10 +16,10 @@ SIZE_HW = (60, 80)
 SOUND = RawBox((10, 20, 30, 40), "dent", item="object 1")
 
 
-def annotated(*boxes: RawBox, size_hw=SIZE_HW, said_hw=None, is_turned=False):
-    raw: RawDefects = RawImage(Path("a.jpg"), "a.jpg", "a.xml", None, boxes, said_hw=said_hw)
+def annotated(*boxes: RawBox):
+    raw: RawDefects = RawImage(Path("a.jpg"), "a.jpg", "a.xml", None, boxes)
     classes, _ = class_names([raw], (), None)
-    return annotate_boxes(raw, ImageFacts(size_hw, is_turned=is_turned), classes)
+    return annotate_boxes(raw, ImageFacts(SIZE_HW), classes)
 
 
 def box(*corners: object) -> RawBox:
@@ -85,37 +85,6 @@ def test_one_object_twice_is_one_and_two_classes_at_one_place_are_two():
     assert annotation.class_ids.tolist() == [0, 1] and fault.item == "object 3" and "kept once" in fault.reason
 
 
-def test_boxes_that_fit_the_turned_image_alone_cost_the_image_and_are_not_turned_by_a_guess():
-    annotation, (fault,) = annotated(box(5, 62, 20, 78), SOUND)
-    assert annotation is None
-    assert "its boxes fit 60 x 80 px but not its 80 x 60 px: drawn on the turned image?" in fault.reason
-    # the control: the same box on an upright image of that size
-    assert annotated(box(5, 62, 20, 78), SOUND, size_hw=(80, 60))[0] is not None
-
-
-def test_a_small_overshoot_is_clipped_and_not_taken_for_a_turned_image():
+def test_a_small_overshoot_is_clipped():
     annotation, (fault,) = annotated(box(5, 40, 20, 63))
     assert annotation.boxes_xyxy_px.tolist() == [[5, 40, 20, 60]] and fault.action == "repaired"
-
-
-@pytest.mark.parametrize(
-    ("said_hw", "is_turned", "is_kept", "reason"),
-    [
-        ((60, 80), False, True, ""),
-        (None, False, True, ""),
-        ((80, 60), False, True, "width and height swapped? the boxes fit the picture"),
-        ((80, 60), True, False, "turned by its EXIF"),
-        ((600, 800), False, False, "labels of another picture or scale?"),
-    ],
-)
-def test_a_label_file_that_says_another_size_is_believed_only_where_the_boxes_agree(
-    said_hw, is_turned, is_kept, reason
-):
-    annotation, faults = annotated(SOUND, said_hw=said_hw, is_turned=is_turned)
-    assert (annotation is not None) == is_kept
-    assert reason in "".join(fault.reason for fault in faults) and bool(faults) == bool(reason)
-
-
-def test_an_ok_image_is_ok_whatever_size_its_label_file_says():
-    annotation, (fault,) = annotated(said_hw=(600, 800))
-    assert annotation.is_ok and fault.action == "warning"

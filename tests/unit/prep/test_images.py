@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 
 import cv2
 import numpy as np
 import pytest
 from PIL import Image
 
+from pipelines.dataset import image_size_hw, read_image
 from pipelines.prep.images import examine_image, upright_bytes
 
 
@@ -28,19 +31,45 @@ def test_a_grey_jpeg_is_not_converted(tmp_path):
     assert examine_image(tmp_path / "a.jpg").conversion == ""
 
 
+FORMATS = {"JPEG": "a.jpg", "MPO": "a.jpg", "PNG": "a.png", "TIFF": "a.tif", "WEBP": "a.webp"}
+
+
 @pytest.mark.parametrize("orientation", range(2, 9))
-def test_a_turned_photo_is_written_as_opencv_shows_it(tmp_path, orientation):
+@pytest.mark.parametrize("kind", FORMATS)
+def test_header_training_and_prepare_see_one_upright_picture_in_every_format(tmp_path, kind, orientation):
     pixels = np.zeros((64, 96, 3), np.uint8)
-    pixels[:32, :48] = (250, 30, 30)
-    exif = Image.Exif()
+    pixels[:32, :48], pixels[32:, 48:] = (250, 30, 30), (30, 250, 30)
+    exif, path = Image.Exif(), tmp_path / FORMATS[kind]
     exif[274] = orientation
-    Image.fromarray(pixels).save(tmp_path / "a.jpg", exif=exif, quality=100)
-    facts, shown = examine_image(tmp_path / "a.jpg"), cv2.imread(str(tmp_path / "a.jpg"))
-    assert f"EXIF orientation {orientation}" in facts.conversion and facts.suffix == ""
-    upright = converted(tmp_path / "a.jpg")
-    assert upright.format == "JPEG" and upright.getexif().get(274, 1) == 1
-    assert facts.size_hw == shown.shape[:2] == (upright.height, upright.width)
-    assert np.abs(np.asarray(upright)[..., ::-1].astype(int) - shown).mean() < 2
+    Image.fromarray(pixels).save(path, kind, exif=exif, quality=100)
+    turns = {2: pixels[:, ::-1], 3: pixels[::-1, ::-1], 4: pixels[::-1], 5: pixels.transpose(1, 0, 2)}
+    turns |= {6: turns[5][:, ::-1], 7: turns[5][::-1, ::-1], 8: turns[5][::-1]}
+    facts, upright = examine_image(path), converted(path)
+    assert f"EXIF orientation {orientation}" in facts.conversion and facts.orientation == orientation
+    assert facts.stored_hw == (64, 96) and upright.getexif().get(274, 1) == 1
+    assert (upright.format == "JPEG") == (facts.suffix == "")
+    assert facts.size_hw == image_size_hw(path) == turns[orientation].shape[:2]
+    for seen in (read_image(path)[..., ::-1], np.asarray(upright)):
+        assert np.abs(seen.astype(int) - turns[orientation]).mean() < 3
+
+
+def test_a_picture_over_the_budget_is_refused_from_its_header_with_the_option(tmp_path):
+    Image.new("1", (400, 300)).save(tmp_path / "a.png")
+    assert (
+        "400 x 300 px, more than 0.1 megapixels: raise --max-megapixels"
+        in examine_image(tmp_path / "a.png", max_pixels=100_000).fault
+    )
+    assert examine_image(tmp_path / "a.png", max_pixels=120_000).fault == ""  # the control
+
+
+def test_a_header_that_promises_more_than_opencv_decodes_is_no_picture_to_raise_the_budget_for(tmp_path):
+    content = io.BytesIO()
+    Image.new("L", (8, 8)).save(content, "PNG")
+    header = b"IHDR" + struct.pack(">II", 60_000, 60_000) + content.getvalue()[24:29]
+    png = content.getvalue()[:12] + header + struct.pack(">I", zlib.crc32(header)) + content.getvalue()[33:]
+    (tmp_path / "a.png").write_bytes(png)
+    fault = examine_image(tmp_path / "a.png").fault
+    assert "60000 x 60000 px" in fault and "larger than OpenCV decodes, or cut it into pieces" in fault
 
 
 def test_sixteen_bit_grey_keeps_its_upper_eight_bits(tmp_path):
