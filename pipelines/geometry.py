@@ -32,6 +32,33 @@ def transform_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return (points @ matrix[:, :2].T + matrix[:, 2]).astype(np.float32)
 
 
+def upright_matrix(orientation: int, stored_hw: tuple[int, int]) -> np.ndarray:
+    """The 2 x 3 matrix from the pixels as a file stores them to the picture as its EXIF orientation shows it.
+
+    Args:
+        orientation: 1 to 8: which sides of the picture the stored rows and columns begin at (EXIF 2.3, section 4.6.4).
+        stored_hw: (height, width) of the stored pixels; (0, 0) is the outer corner of the first, so a mirrored x is
+            width - x.
+
+    Returns:
+        float64 (2, 3), for `transform_points` and `transform_boxes`.
+    """
+    height, width = stored_hw
+    right, down, left, up = (1, 0, 0), (0, 1, 0), (-1, 0, width), (0, -1, height)
+    # What the shown x and the shown y are, in stored coordinates.
+    axes = {
+        1: (right, down),
+        2: (left, down),
+        3: (left, up),
+        4: (right, up),
+        5: (down, right),
+        6: (up, right),
+        7: (up, left),
+        8: (down, left),
+    }
+    return np.array(axes[orientation], np.float64)
+
+
 def equivalent_height(points: np.ndarray) -> float:
     """Short side of the rectangle that has this polygon's area and perimeter, (n, 2); exact for rectangles.
 

@@ -19,6 +19,8 @@ SIDEWAYS = (5, 6, 7, 8)
 """EXIF orientations that swap width and height."""
 LARGEST_PIXELS = 2**30
 """OpenCV decodes no larger picture (CV_IO_MAX_IMAGE_PIXELS), so nothing larger can be trained on."""
+LARGEST_SIDE_PX = 2**20
+"""Nor one of a longer side (CV_IO_MAX_IMAGE_WIDTH, _HEIGHT)."""
 
 DECODING_ERRORS = (
     *(

@@ -9,6 +9,7 @@ from pipelines.prep.formats import DEFECT_FORMATS, TEXT_FORMATS
 from pipelines.prep.oddities import OddImage, is_ignored, oddities, outlines_of, usual_size
 from pipelines.prep.pdf_pages import PagesReport, write_pages
 from pipelines.prep.preparation import PrepareReport
+from pipelines.prep.request import PrepareOptions
 from pipelines.prep.text import prepare_text
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "DefectCounts",
     "OddImage",
     "PagesReport",
+    "PrepareOptions",
     "PrepareReport",
     "SplitCounts",
     "check_dataset",

@@ -8,6 +8,8 @@
 | one object twice | kept once |
 | no numbers, a side under 1 px, wholly outside, no usable class | the box is dropped |
 | every box of an image dropped | the image is left out: nobody knows whether it is OK |
+
+The frame that boxes were drawn in is `label_frame`'s to find.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
+
+from typing_extensions import Unpack
 
 from pipelines.dataset import format_coco
 from pipelines.dataset.counts import DefectCounts
@@ -13,13 +14,12 @@ from pipelines.errors import UsageError
 from pipelines.prep.box_repair import annotate_boxes
 from pipelines.prep.class_names import ClassNames, class_names
 from pipelines.prep.formats import DEFECT_FORMATS, reader_of
-from pipelines.prep.images import DEFAULT_MAX_PIXELS, ImageFacts
-from pipelines.prep.label_frame import LabelFrame
+from pipelines.prep.images import ImageFacts
 from pipelines.prep.listings import listed_once, with_ok_images
 from pipelines.prep.preparation import LabelKind, PrepareReport, prepare
 from pipelines.prep.raw import ClassList, RawBox, RawDefects, RawImage, Unlabelled
 from pipelines.prep.recognise import AUTO, recognise
-from pipelines.prep.request import Request
+from pipelines.prep.request import PrepareOptions, Request
 from pipelines.records import DefectAnnotation, Fault, Record
 
 
@@ -28,18 +28,10 @@ def prepare_defect(
     format: str,
     out: Path,
     *,
-    val_share: float = 0.2,
-    group_by: str | None = None,
-    seed: int = 0,
     images: Path | None = None,
     ok_folders: Sequence[Path] = (),
     classes: Sequence[str] | None = None,
-    dry_run: bool = False,
-    workers: int | None = None,
-    label_frame: LabelFrame = "auto",
-    max_pixels: int = DEFAULT_MAX_PIXELS,
-    executor: Executor | None = None,
-    repair: bool = True,
+    **options: Unpack[PrepareOptions],
 ) -> PrepareReport:
     """Read, check, repair, split and write a defect detection dataset; OK images are kept and counted.
 
@@ -50,23 +42,13 @@ def prepare_defect(
         source: folder or label file of the raw data.
         format: a key of `DEFECT_FORMATS`, or "auto": see `recognise`.
         out: new dataset folder; an existing one with anything in it is refused.
-        val_share: share of images that validate, between 0 and 1.
-        group_by: see `split.group_rule`; None: the source's own groups where it has some, else every image its own.
-        seed: of the split.
         images: where the images are, if not where the format has them.
         ok_folders: every image below these that the source does not label is an OK image.
         classes: names to keep, in order; None: all, in the source's order.
-        dry_run: report only.
-        workers: threads that decode; the result does not depend on it. None: one a core. With `executor`: how many
-            jobs that does at once.
-        label_frame: whether labels were drawn on pictures as they are shown ("displayed"), or on their pixels before
-            EXIF turns them ("raw"); "auto": what each image's labels say.
-        max_pixels: larger images are left out and told, from their headers.
-        executor: where to decode and write instead (processes, a cluster that sees the same files); it stays open.
-        repair: False: refuse where labels would have to be repaired, and list what.
+        options: see `PrepareOptions`.
 
     Raises:
-        UsageError: unknown format or none recognised, bad group rule, share or classes, `out` not empty.
+        UsageError: unknown format or none recognised, bad option or classes, `out` not empty.
         DataError: nothing usable, no validation images, or a split without a defect.
     """
     if format == "folder":
@@ -76,21 +58,8 @@ def prepare_defect(
         )
     format = recognise(Path(source), "defect") if format == AUTO else format
     reader = reader_of(DEFECT_FORMATS, format, "defect")
-    request = Request.checked(
-        Path(source),
-        format,
-        Path(out),
-        val_share=val_share,
-        group_by=group_by,
-        seed=seed,
-        dry_run=dry_run,
-        workers=workers,
-        label_frame=label_frame,
-        max_pixels=max_pixels,
-        executor=executor,
-        repair=repair,
-        folders=[*([] if images is None else [images]), *ok_folders],
-    )
+    request = Request(Path(source), format, Path(out), **options)
+    request.refuse_unless_possible([*([] if images is None else [images]), *ok_folders])
     found = list(reader(request.source, images))
     faults = [item for item in found if isinstance(item, Fault)]
     listed = [name for item in found if isinstance(item, ClassList) for name in item.names]

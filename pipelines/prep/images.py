@@ -13,6 +13,7 @@ from PIL import Image, UnidentifiedImageError
 from pipelines.dataset.image_files import (
     DECODING_ERRORS,
     LARGEST_PIXELS,
+    LARGEST_SIDE_PX,
     SIDEWAYS,
     decoded,
     encoded_fault,
@@ -98,15 +99,16 @@ def examine_image(path: Path, max_pixels: int = LARGEST_PIXELS) -> ImageFacts:
 
 
 def _size_fault(image: Image.Image, max_pixels: int) -> str:
+    """Why a picture of this size is not decoded, or ""."""
     width, height = stored_size_wh(image)
+    shown = f"has {width} x {height} px"
+    if width * height > LARGEST_PIXELS or max(width, height) > LARGEST_SIDE_PX:
+        limit = f"{LARGEST_PIXELS // 10**6} megapixels or a side of {LARGEST_SIDE_PX} px"
+        return f"{shown}, and OpenCV decodes no more than {limit}; cut it into pieces"
     if width * height <= max_pixels:
         return ""
-    needed = (
-        f"raise --max-megapixels if {3 * width * height / 1e6:.0f} MB a core are there"
-        if (width * height <= LARGEST_PIXELS)
-        else "it is larger than OpenCV decodes"
-    )
-    return f"has {width} x {height} px, more than {max_pixels / 1e6:g} megapixels: {needed}, or cut it into pieces"
+    needed = f"raise --max-megapixels if {3 * width * height / 1e6:.0f} MB a core are there"
+    return f"{shown}, more than {max_pixels / 1e6:g} megapixels: {needed}, or cut it into pieces"
 
 
 def _pixel_fault(image: Image.Image) -> str:

@@ -1,166 +1,233 @@
-"""The frame labels were drawn in: the picture as it is shown, or its stored pixels before EXIF turns them.
+"""The frame that labels were drawn in: the picture as it is shown, or its pixels as the file stores them.
 
-Tools differ in whether they honour EXIF, so what an image's labels say decides, and where nothing does, this is told:
+A camera held upright stores its pixels lying and says so by an EXIF orientation. Some label tools show the picture
+turned, some do not, and label files do not say which. What tells:
 
-| evidence | frame |
+| found | the labels are taken as drawn on |
 |---|---|
-| all labels lie inside one frame, and some mostly outside the other | that one |
-| else the label file says the size of one frame | that one |
-| else (a mirrored, half-turned or square picture; no size and small coordinates) | as shown, with a warning |
+| `--label-frame displayed` or `raw` | what it says |
+| the label file gives the size of one frame alone | that frame |
+| boxes that lie in one frame, and of which one is mostly outside the other | that frame |
+| size and boxes contradict each other | nothing: the image is left out |
+| neither | that of the source's other images where these agree, else the displayed one; told |
+
+Turned or not, labels of another picture or scale are left out here too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from pipelines.dataset.box_checks import LARGEST_PX, numeric_box
+from pipelines.geometry import transform_boxes, transform_points, upright_matrix
 from pipelines.prep.images import ImageFacts
-from pipelines.prep.raw import RawBox, RawImage, RawRegion, Region
+from pipelines.prep.raw import READ_AS_NUMBERS, RawBox, RawImage, RawRegion, Region
 from pipelines.records import Fault
 
 LabelFrame = Literal["auto", "displayed", "raw"]
-"""As `--label-frame` has it; "raw" are the stored pixels, as the sensor gave them."""
-LABEL_FRAMES: tuple[str, ...] = get_args(LabelFrame)
+LABEL_FRAMES: tuple[LabelFrame, ...] = ("auto", "displayed", "raw")
 
-Box = tuple[float, float, float, float]
-# EXIF orientation (EXIF 2.3, section 4.6.4) as shown = linear @ stored + shift x (stored width, stored height)
-_TURNS: dict[int, tuple[list[list[float]], list[list[float]]]] = {
-    1: ([[1, 0], [0, 1]], [[0, 0], [0, 0]]),
-    2: ([[-1, 0], [0, 1]], [[1, 0], [0, 0]]),
-    3: ([[-1, 0], [0, -1]], [[1, 0], [0, 1]]),
-    4: ([[1, 0], [0, -1]], [[0, 0], [0, 1]]),
-    5: ([[0, 1], [1, 0]], [[0, 0], [0, 0]]),
-    6: ([[0, -1], [1, 0]], [[0, 1], [0, 0]]),
-    7: ([[0, -1], [-1, 0]], [[0, 1], [1, 0]]),
-    8: ([[0, 1], [-1, 0]], [[0, 0], [1, 0]]),
-}
+TURNED = "labels drawn on the picture as stored"
+"""How the finding begins that says labels were turned with their picture."""
+
+_ROUNDING_PX = 1.0
+_Box = tuple[float, float, float, float]
 
 
-def orientation_matrix(orientation: int, stored_hw: tuple[int, int]) -> np.ndarray:
-    """float64 2 x 3: (x, y) px of the stored pixels to px of the picture as EXIF orientation 1 to 8 shows it."""
-    linear, shift = (np.array(part, np.float64) for part in _TURNS[orientation])
-    return np.column_stack([linear, shift @ np.array(stored_hw[::-1], np.float64)])
+class _Misplaced(Exception):
+    """The labels can't belong to the picture as it is; the text says why."""
 
 
-def in_shown_frame(
-    raw: RawImage[Region], facts: ImageFacts, asked: LabelFrame
+def usual_frame(labelled: Iterable[tuple[RawImage[Region], ImageFacts]]) -> LabelFrame:
+    """The frame of images that tell nothing: that of the others where these agree, "auto" where they don't or can't."""
+    told = set()
+    for raw, facts in labelled:
+        try:
+            told.add(_told_frame(raw, facts))
+        except _Misplaced:
+            continue
+    told.discard("auto")
+    return told.pop() if len(told) == 1 else "auto"
+
+
+def shown_labels(
+    raw: RawImage[Region], facts: ImageFacts, asked: LabelFrame, usual: LabelFrame
 ) -> tuple[RawImage[Region] | None, list[Fault]]:
-    """The image with its labels on the picture as it is shown; None where they can't belong to it; what was done."""
-    faults: list[Fault] = []
-    if facts.orientation != 1:
-        frame = _drawn_in(raw, facts) if asked == "auto" else asked
-        if frame == "raw":
-            told = f"labels drawn before EXIF orientation {facts.orientation} turned the picture: turned with it"
-            faults += [_told(raw, told, "repaired")] if raw.regions else []
-            raw = _turned(raw, facts)
-        elif not frame and raw.regions:
-            told = (
-                f"nothing tells whether its labels were drawn before EXIF orientation {facts.orientation} turned the"
-                " picture: taken as drawn on the picture as it is shown; if not so, say --label-frame raw"
-            )
-            faults.append(_told(raw, told, "warning"))
-    reason, warning = _mismatch(raw, facts.size_hw)
-    if reason:
-        return None, [*faults, _told(raw, f"{reason}: the image is left out", "dropped")]
+    """The labels where they lie on the picture as it is shown, None if the image can't be used; and what was found.
+
+    Args:
+        raw: labels as the reader gave them.
+        facts: what decoding told.
+        asked: the user's choice.
+        usual: see `usual_frame`.
+    """
+    try:
+        frame, faults = _frame(raw, facts, asked, usual)
+        frame_hw = facts.stored_hw if frame == "raw" else facts.size_hw
+        warning = _size_warning(raw, frame_hw, facts)
+    except _Misplaced as error:
+        return None, [Fault(raw.label, f"{raw.name}: {error}: the image is left out", "dropped", raw.line)]
     if warning:
-        faults.append(_told(raw, warning, "warning"))
+        faults.append(Fault(raw.label, f"{raw.name}: {warning}", "warning", raw.line))
+    if frame == "raw" and facts.orientation != 1 and raw.regions:
+        raw, found = _turned(raw, facts)
+        faults += found
     return raw, faults
 
 
-def _told(raw: RawImage[Any], reason: str, action: Literal["repaired", "dropped", "warning"]) -> Fault:
-    return Fault(raw.label, f"{raw.name}: {reason}", action, raw.line)
+def _frame(
+    raw: RawImage[Region], facts: ImageFacts, asked: LabelFrame, usual: LabelFrame
+) -> tuple[LabelFrame, list[Fault]]:
+    """The frame to take the labels in, and what the user should know of that.
+
+    Raises:
+        _Misplaced: size and boxes contradict each other.
+    """
+    if facts.orientation == 1 or not raw.regions:
+        return "displayed", []
+    if asked != "auto":
+        return asked, []
+    told = _told_frame(raw, facts)
+    if told != "auto":
+        return told, []
+    taken: LabelFrame = "displayed" if usual == "auto" else usual
+    why = "" if usual == "auto" else ", as the others of this source are"
+    reason = (
+        f"{raw.name}: EXIF orientation {facts.orientation}, and nothing tells whether its labels were drawn on the"
+        f" picture as shown or as stored: taken as drawn on the {taken} one{why}; --label-frame says otherwise"
+    )
+    return taken, [Fault(raw.label, reason, "warning", raw.line)]
 
 
-def _drawn_in(raw: RawImage[Any], facts: ImageFacts) -> str:
-    """The frame that the labels speak for, "displayed" or "raw", or "" where nothing tells."""
+def _told_frame(raw: RawImage[Region], facts: ImageFacts) -> LabelFrame:
+    """The frame that size or boxes tell; "auto" where they don't, or where there is but one.
+
+    Raises:
+        _Misplaced: they contradict each other.
+    """
     shown, stored = facts.size_hw, facts.stored_hw
-    if shown == stored:
+    if shown == stored or not raw.regions:
+        return "auto"
+    by_size: LabelFrame = "displayed" if raw.said_hw == shown else "raw" if raw.said_hw == stored else "auto"
+    boxes = _boxes(raw.regions)
+    by_boxes: LabelFrame = "auto"
+    if _only_fit(boxes, shown, stored):
+        by_boxes = "displayed"
+    elif _only_fit(boxes, stored, shown):
+        by_boxes = "raw"
+    if "auto" not in (by_size, by_boxes) and by_size != by_boxes:
+        raise _Misplaced(
+            f"the label file says {_wh(raw.said_hw)} px, the size of the {by_size} picture, but its boxes fit only the"
+            f" {by_boxes} one of EXIF orientation {facts.orientation}; --label-frame {by_boxes} takes them so"
+        )
+    return by_boxes if by_size == "auto" else by_size
+
+
+def _size_warning(raw: RawImage[Region], frame_hw: tuple[int, int], facts: ImageFacts) -> str:
+    """What the user should know of the size that the label file says, or "".
+
+    Raises:
+        _Misplaced: the labels are of another picture or scale, or lie in the frame turned by 90 degrees.
+    """
+    boxes = _boxes(raw.regions)
+    swapped = frame_hw[::-1]
+    if _only_fit(boxes, swapped, frame_hw):
+        raise _Misplaced(f"its boxes fit {_wh(swapped)} px but not its {_wh(frame_hw)} px: drawn on the turned image?")
+    if raw.said_hw in (None, facts.size_hw, facts.stored_hw):
         return ""
-    boxes = _boxes(raw)
-    if _fit_only(boxes, stored, shown):
-        return "raw"
-    if _fit_only(boxes, shown, stored):
-        return "displayed"
-    return {stored: "raw", shown: "displayed"}.get(raw.said_hw or (0, 0), "")
+    said = f"the label file says {_wh(raw.said_hw)} px, the picture has {_wh(frame_hw)} px"
+    if not boxes:
+        return said  # no text and no defect are none at any size
+    if raw.said_hw == swapped:
+        return f"{said}: width and height swapped? the boxes fit the picture and are kept as they are"
+    if _fit(boxes, frame_hw) and not _fit(boxes, raw.said_hw):
+        return f"{said}: the boxes fit the picture alone, and are kept as they are"
+    raise _Misplaced(f"{said}: labels of another picture or scale?")
 
 
-def _mismatch(raw: RawImage[Any], actual: tuple[int, int]) -> tuple[str, str]:
-    """(why the labels can't belong to a picture of this size, what the user should know), each or both ""."""
-    swapped = actual[::-1]
-    boxes = _boxes(raw)
-    shown = f"{actual[1]} x {actual[0]} px"
-    if actual != swapped and _fit_only(boxes, swapped, actual):
-        return f"its labels fit {swapped[1]} x {swapped[0]} px but not its {shown}: drawn on the turned image?", ""
-    if raw.said_hw in (None, actual):
-        return "", ""
-    said = f"the label file says {raw.said_hw[1]} x {raw.said_hw[0]} px, the picture has {shown}"
-    if not raw.regions:
-        return "", said  # an image without labels has none at any size
-    if raw.said_hw != swapped:
-        return f"{said}: labels of another picture or scale?", ""
-    return "", f"{said}: width and height swapped? the labels fit the picture and are kept as they are"
+def _wh(size_hw: Sequence[Any] | None) -> str:
+    return "none" if size_hw is None else f"{size_hw[1]} x {size_hw[0]}"
 
 
-def _boxes(raw: RawImage[Any]) -> list[Box]:
-    """The boxes round the labels that have numbers for coordinates."""
-    boxes = []
-    for region in raw.regions:
-        points = _points(region)
-        if points is not None:
-            (left, top), (right, bottom) = points.min(axis=0), points.max(axis=0)
-            boxes.append((float(left), float(top), float(right), float(bottom)))
-    return boxes
+def _boxes(regions: Iterable[Any]) -> list[_Box]:
+    """The box round every region that has numbers."""
+    boxes = (_box(region) for region in regions)
+    return [box for box in boxes if box is not None]
 
 
-def _points(region: RawRegion | RawBox) -> np.ndarray | None:
-    """float64 (n, 2): the outline of a text region or two corners of a box; None if these are no finite numbers."""
+def _box(region: RawRegion | RawBox) -> _Box | None:
     if isinstance(region, RawBox):
-        box = numeric_box(region.corners)
-        return None if box is None else np.array(box, np.float64).reshape(2, 2)
+        return numeric_box(region.corners)
+    points = _points(region.points)
+    if points is None:
+        return None
+    (left, top), (right, bottom) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
+    return left, top, right, bottom
+
+
+def _points(values: Any) -> np.ndarray | None:
+    """Points as float64 (n, 2), n > 0, numbers written as text too; None if they are anything else."""
     try:
-        points = np.asarray(region.points, np.float64)
+        points = np.array([[float(value) for value in point] for point in values])
     except (TypeError, ValueError, OverflowError):
         return None
-    is_outline = points.ndim == 2 and points.shape[1] == 2 and len(points) > 0
-    return points if is_outline and (np.abs(points) <= LARGEST_PX).all() else None
+    # nan compares as false
+    is_usable = points.ndim == 2 and points.shape[1] == 2 and (np.abs(points) <= LARGEST_PX).all()
+    return points if is_usable else None
 
 
-def _fit_only(boxes: Sequence[Box], frame_hw: tuple[int, int], other_hw: tuple[int, int]) -> bool:
-    """Whether all boxes lie inside one frame, to a pixel, and one of them mostly outside the other."""
-    height, width = frame_hw
-    inside = all(min(box) >= -1 and box[2] <= width + 1 and box[3] <= height + 1 for box in boxes)
-    return inside and any(_is_mostly_outside(box, other_hw) for box in boxes)
+def _fit(boxes: Sequence[_Box], size_hw: tuple[int, int]) -> bool:
+    """Whether all boxes lie inside a frame, to a pixel."""
+    height, width = size_hw
+    return all(
+        min(box) >= -_ROUNDING_PX and max(box[0::2]) <= width + _ROUNDING_PX and max(box[1::2]) <= height + _ROUNDING_PX
+        for box in boxes
+    )
 
 
-def _is_mostly_outside(box: Box, size_hw: tuple[int, int]) -> bool:
+def _only_fit(boxes: Sequence[_Box], size_hw: tuple[int, int], other_hw: tuple[int, int]) -> bool:
+    """Whether all boxes lie in one frame and one is mostly outside the other: a small overshoot tells nothing."""
+    return size_hw != other_hw and _fit(boxes, size_hw) and any(_is_mostly_outside(box, other_hw) for box in boxes)
+
+
+def _is_mostly_outside(box: _Box, size_hw: tuple[int, int]) -> bool:
     """Whether less than half of a box lies inside a frame."""
     left, top, right, bottom = box
-    width_inside = min(right, size_hw[1]) - max(left, 0.0)
-    height_inside = min(bottom, size_hw[0]) - max(top, 0.0)
-    area = (right - left) * (bottom - top)
-    return area > 0 and max(width_inside, 0.0) * max(height_inside, 0.0) < 0.5 * area
+    height, width = size_hw
+    seen_width = abs(min(max(right, 0), width) - min(max(left, 0), width))
+    seen_height = abs(min(max(bottom, 0), height) - min(max(top, 0), height))
+    area = abs((right - left) * (bottom - top))
+    return area > 0 and seen_width * seen_height < 0.5 * area
 
 
-def _turned(raw: RawImage[Region], facts: ImageFacts) -> RawImage[Region]:
-    matrix = orientation_matrix(facts.orientation, facts.stored_hw)
-    said_hw = facts.size_hw if raw.said_hw == facts.stored_hw else raw.said_hw
-    return replace(raw, regions=tuple(_turned_region(region, matrix) for region in raw.regions), said_hw=said_hw)
+def _turned(raw: RawImage[Region], facts: ImageFacts) -> tuple[RawImage[Region], list[Fault]]:
+    """The image with its labels turned as its pixels are, and what was done."""
+    matrix = upright_matrix(facts.orientation, facts.stored_hw)
+    size = f"{_wh(facts.stored_hw)} px"
+    reason = f"{raw.name}: {TURNED} ({size}): turned with it by EXIF orientation {facts.orientation}"
+    faults = [Fault(raw.label, reason, "repaired", raw.line)]
+    regions: list[Any] = []
+    for region in raw.regions:
+        if isinstance(region, RawRegion) and _has_text_numbers(region):
+            faults.append(Fault(raw.label, READ_AS_NUMBERS, "repaired", region.line, region.item))
+        regions.append(_turned_region(region, matrix))
+    return replace(raw, regions=tuple(regions)), faults
+
+
+def _has_text_numbers(region: RawRegion) -> bool:
+    return _points(region.points) is not None and any(isinstance(value, str) for p in region.points for value in p)
 
 
 def _turned_region(region: Any, matrix: np.ndarray) -> Any:
-    """A `RawRegion` or `RawBox` on the picture as it is shown; one without numbers stays, for the repair to drop."""
-    points = _points(region)
-    if points is None:
-        return region
-    turned = points @ matrix[:, :2].T + matrix[:, 2]
+    """A region turned; as it is where it has no numbers, so that its reader's or the repair's finding stands."""
     if isinstance(region, RawBox):
-        (left, top), (right, bottom) = turned.min(axis=0).tolist(), turned.max(axis=0).tolist()
-        is_reversed = bool((points[1] < points[0]).any())
-        repairs = (*region.repairs, *(["corners reversed: swapped"] if is_reversed else []))
-        return replace(region, corners=(left, top, right, bottom), repairs=repairs)
-    is_text = np.asarray(region.points).dtype.kind == "U"  # kept so, for the repair to tell
-    return replace(region, points=(turned.astype(str) if is_text else turned).tolist())
+        box = numeric_box(region.corners)
+        if box is None:
+            return region
+        return replace(region, corners=tuple(transform_boxes(np.array([box]), matrix)[0].tolist()))
+    points = _points(region.points)
+    return region if points is None else replace(region, points=transform_points(points, matrix).tolist())

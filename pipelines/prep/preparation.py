@@ -15,6 +15,7 @@ from pipelines.prep.examination import examine_images
 from pipelines.prep.executors import JobPool, job_pool
 from pipelines.prep.images import ImageFacts
 from pipelines.prep.journal import Journal
+from pipelines.prep.label_frame import TURNED
 from pipelines.prep.prepared import Annotate, PreparedImage, assigned, examined
 from pipelines.prep.raw import RawImage, Region
 from pipelines.prep.request import Request
@@ -97,7 +98,7 @@ def prepare(
         DataError: nothing usable, an empty split, one with nothing to learn, or a repair that was not wanted.
         WorkerLost: a worker died; the same request goes on from there.
     """
-    with job_pool(request.workers, request.executor) as pool:
+    with job_pool(request.num_workers, request.executor) as pool:
         if request.dry_run:
             return _planned(request, kind, raws, faults, pool, None)[0]
         with work_folder(request.out, request.decides_images()) as work:
@@ -122,10 +123,10 @@ def _planned(
     def examine(paths: Sequence[Path]) -> list[ImageFacts]:
         return examine_images(paths, pool, request.max_pixels, journal)
 
-    prepared, found = examined(raws, examine, kind.annotate, label_frame=request.label_frame)
+    prepared, found = examined(raws, examine, kind.annotate, request.label_frame)
     all_faults += found
     if not request.repair:
-        _refuse_repairs(request.source, prepared, all_faults)
+        _refuse_repairs(request, prepared, all_faults)
     if not prepared:
         raise DataError(faults_message(f"{request.source}: no usable image among {len(raws)}", all_faults, _MEND))
     all_faults += _contradictions(kind, prepared)
@@ -137,16 +138,23 @@ def _planned(
     return _report(request, kind, _split_rule(request, num_given, is_given), prepared, all_faults), prepared
 
 
-def _refuse_repairs(source: Path, images: Sequence[PreparedImage], faults: Sequence[Fault]) -> None:
-    """Refuse if any label was repaired; a picture turned upright or saved as PNG shows what it showed."""
+def _refuse_repairs(request: Request, images: Sequence[PreparedImage], faults: Sequence[Fault]) -> None:
+    """Refuse if any label was repaired; a picture turned upright or saved as PNG shows what it showed.
+
+    Labels that the user says were drawn on stored pixels turn with them; a guess that they were is a repair.
+    """
     conversions = {(str(image.raw.image), image.facts.conversion) for image in images}
     repairs = [
-        fault for fault in faults if fault.action == "repaired" and (fault.file, fault.reason) not in conversions
+        fault
+        for fault in faults
+        if fault.action == "repaired"
+        and (fault.file, fault.reason) not in conversions
+        and not (request.label_frame == "raw" and TURNED in fault.reason)
     ]
     if repairs:
         way_out = "mend these, or leave --no-repair out; --dry-run --json FILE without it lists all"
         raise DataError(
-            faults_message(f"{source}: labels need repairs, and --no-repair forbids them", repairs, way_out)
+            faults_message(f"{request.source}: labels need repairs, and --no-repair forbids them", repairs, way_out)
         )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.prep.images import ImageFacts
-from pipelines.prep.label_frame import LabelFrame, in_shown_frame
+from pipelines.prep.label_frame import LabelFrame, shown_labels, usual_frame
 from pipelines.prep.raw import RawImage, Region
 from pipelines.prep.split import group_rule, joined_groups, val_groups
 from pipelines.records import Fault, Record
@@ -40,7 +40,7 @@ class PreparedImage:
 
 
 def examined(
-    raws: Sequence[RawImage[Region]], examine: Examine, annotate: Annotate[Region], *, label_frame: LabelFrame = "auto"
+    raws: Sequence[RawImage[Region]], examine: Examine, annotate: Annotate[Region], label_frame: LabelFrame
 ) -> tuple[list[PreparedImage], list[Fault]]:
     """Every image that can be decoded, with its annotation, sorted by path; and all faults on the way.
 
@@ -48,17 +48,18 @@ def examined(
         raws: as the reader gave them.
         examine: decodes.
         annotate: makes annotations of labels on upright pictures.
-        label_frame: which frame labels were drawn in; see `label_frame`.
+        label_frame: what labels were drawn on, see `label_frame`.
     """
     faults = [Fault(raw.label, f"{raw.name}: {raw.fault}", "dropped", raw.line) for raw in raws if raw.fault]
     raws = [raw for raw in raws if not raw.fault]
     all_facts = examine([raw.image for raw in raws])
+    usual = usual_frame(zip(raws, all_facts, strict=True))
     usable = []
     for raw, facts in zip(raws, all_facts, strict=True):
         faults += _image_faults(raw, facts)
         if facts.fault:
             continue
-        shown, found = in_shown_frame(raw, facts, label_frame)
+        shown, found = shown_labels(raw, facts, label_frame, usual)
         faults += found
         if shown is None:
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from pipelines.geometry import (
     box_areas,
@@ -13,7 +14,10 @@ from pipelines.geometry import (
     equivalent_height,
     is_simple_polygon,
     polygon_area,
+    transform_boxes,
+    transform_points,
     untangle_quad,
+    upright_matrix,
 )
 
 
@@ -87,3 +91,33 @@ def test_box_areas_and_what_boxes_share_by_hand() -> None:
     assert box_intersections(first, second).tolist() == [6, 0, 0]
     assert box_intersections(first[:2, None], second[None]).tolist() == [[6, 0, 0]] * 2
     assert box_intersections(first[:0, None], second[None]).shape == (0, 3)
+
+
+_PIL_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_pixel_of_a_stored_picture_is_found_where_pil_shows_it(orientation):
+    stored = np.zeros((4, 6), np.uint8)
+    stored[1, 4] = 255  # from (4, 1) to (5, 2)
+    image = Image.fromarray(stored)
+    shown = np.asarray(image.transpose(_PIL_TURNS[orientation]) if orientation in _PIL_TURNS else image)
+    box = transform_boxes(np.array([[4, 1, 5, 2]]), upright_matrix(orientation, (4, 6)))[0].astype(int)
+    assert shown[box[1] : box[3], box[0] : box[2]].tolist() == [[255]]
+
+
+def test_a_portrait_phone_photo_turns_clockwise():
+    """By hand: orientation 6, stored 6 wide and 4 high; the stored top-left corner is shown at the top right."""
+    assert transform_points(np.array([[0, 0], [6, 0], [1, 3]]), upright_matrix(6, (4, 6))).tolist() == [
+        [4, 0],
+        [4, 6],
+        [1, 1],
+    ]
