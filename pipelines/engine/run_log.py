@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import paddle
-
+from pipelines.engine.memory import peak_bytes
 from pipelines.engine.update import UpdateReport
 
 
@@ -64,18 +63,3 @@ class RunLog:
 def _number(value: float) -> float | None:
     """JSON knows no inf and no nan: None stands for what a skipped update has there."""
     return value if math.isfinite(value) else None
-
-
-def peak_bytes() -> int:
-    """Peak of the tensor memory that paddle's allocator handed out, on the device in use; since `reset_peak`."""
-    if paddle.device.get_device().startswith("gpu"):
-        return int(paddle.device.cuda.max_memory_allocated())
-    return int(paddle.base.core.host_memory_stat_peak_value("Allocated", 0))
-
-
-def reset_peak() -> None:
-    """Start `peak_bytes` anew from what is allocated now."""
-    if paddle.device.get_device().startswith("gpu"):
-        paddle.device.cuda.reset_max_memory_allocated()
-    else:
-        paddle.base.core.host_memory_stat_reset_peak_value("Allocated", 0)

@@ -14,7 +14,8 @@ from pipelines.config import Config, dump_config
 from pipelines.engine.blend import Blend
 from pipelines.engine.checkpoint import save_checkpoint, save_weights
 from pipelines.engine.loop import Step, run_updates
-from pipelines.engine.run_log import RunLog, reset_peak
+from pipelines.engine.memory import reset_peak
+from pipelines.engine.run_log import RunLog
 from pipelines.engine.update import Updater
 from pipelines.errors import Interrupted
 from pipelines.folders import write_text

@@ -26,7 +26,7 @@ import paddle
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from pipelines.engine.batch_norm import train_with_frozen_statistics
-from pipelines.engine.run_log import peak_bytes, reset_peak
+from pipelines.engine.memory import peak_bytes, reset_peak
 from pipelines.engine.schedule import LearningRateSchedule
 from pipelines.engine.update import ParameterGroup, Updater
 from pipelines.records import MicroBatch

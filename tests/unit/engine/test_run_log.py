@@ -10,7 +10,8 @@ from typing import Any
 import paddle
 import pytest
 
-from pipelines.engine.run_log import RunLog, peak_bytes, reset_peak
+from pipelines.engine.memory import peak_bytes, reset_peak
+from pipelines.engine.run_log import RunLog
 from pipelines.engine.update import UpdateReport
 
 KEYS = ["update", "epoch", "samples", "micro_batches", "shapes", "loss", "loss_shrink", "lr", "grad_norm", "loss_scale"]
