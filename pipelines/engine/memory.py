@@ -8,6 +8,7 @@ import paddle
 
 
 def on_gpu() -> bool:
+    """Whether the device in use is a GPU."""
     return bool(paddle.device.get_device().startswith("gpu"))
 
 
