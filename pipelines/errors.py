@@ -34,6 +34,10 @@ class ReplayMismatchError(WholebatchError):
     """The two passes of `replay` saw different statistics, so the gradient would be wrong."""
 
 
+class OutOfMemoryError(WholebatchError):
+    """Memory that does not suffice however small the work is cut; names the image or shape."""
+
+
 class Interrupted(WholebatchError):
     """The run was asked to stop and has saved what it had; the exit code is the shell's for the signal."""
 

@@ -27,12 +27,16 @@ class Task(Protocol):
     Attributes:
         network: the layer whose parameters are trained.
         exact_by: the cheapest method whose gradient is exact for this loss.
+        recomputable: layers whose activations may be computed twice instead of kept, none inside another.
         divisor: for `rescale`, the name of the statistic that divides every term (else "").
     """
 
     network: paddle.nn.Layer
     exact_by: ExactMethod
     divisor: str
+
+    @property
+    def recomputable(self) -> Sequence[paddle.nn.Layer]: ...
 
     def targets(self, image: np.ndarray, annotation: Any, source: str) -> Sample:
         """Targets of one transformed image: numpy only, it runs in loader workers."""

@@ -107,6 +107,7 @@ class ToyTask:
     def __init__(self, loss: ToyLoss, network: paddle.nn.Layer, dtype: str):
         self.network = network.to(dtype=dtype)
         self.exact_by, self.divisor = loss.exact_by, loss.divisor
+        self.recomputable = [layer for layer in network.children() if isinstance(layer, paddle.nn.Conv2D)]
         self._loss, self._dtype = loss, dtype
 
     def targets(self, image: np.ndarray, annotation: Any, source: str) -> Sample:

@@ -43,7 +43,11 @@ ALLOWED = {
     "config": allow("records geometry", "numpy pydantic yaml"),
     "task": allow("records", "numpy", lazily="paddle"),
     "dataset": allow("records geometry", "numpy cv2 PIL yaml"),
-    "prep": allow("dataset records geometry", "numpy cv2 PIL yaml shapely", lazily="distributed pypdfium2 pycocotools"),
+    "prep": allow(
+        "dataset records geometry",
+        "numpy cv2 PIL yaml shapely typing_extensions",
+        lazily="distributed pypdfium2 pycocotools",
+    ),
     "synthesis": allow("dataset records geometry", "numpy cv2 PIL yaml"),
     "batching": allow("dataset tiles records geometry", "numpy cv2"),
     "evaluation": allow("records geometry", "numpy shapely pycocotools"),

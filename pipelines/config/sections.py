@@ -54,6 +54,8 @@ class TrainSection(Section):
     precision: Literal["auto", "fp32", "fp16", "bf16"] = "auto"
     batch_norm: Literal["frozen"] = "frozen"
     ema: Annotated[float, Field(gt=0, lt=1)] | None = None
+    recompute: Literal["auto", "always", "never"] = "auto"
+    on_oom: Literal["stop", "skip"] = "stop"
     checkpoint_every_updates: Count = 10
     keep_checkpoints: Count = 2
 

@@ -73,8 +73,20 @@ class Detector(nn.Layer):
         return pixels.transpose([0, 3, 1, 2])
 
     @property
+    def recomputable(self) -> list[nn.Layer]:
+        """Blocks of the backbone: most of the activations, in layers of one tensor in and one out."""
+        return [block for layer in self.backbone.children() for block in _blocks(layer)]
+
+    @property
     def dtype(self) -> str:
         return str(next(iter(self.parameters())).dtype).removeprefix("paddle.")
+
+
+def _blocks(layer: nn.Layer) -> list[nn.Layer]:
+    """What the lists of a layer hold, down to layers that are no list."""
+    if not isinstance(layer, (nn.LayerList, nn.Sequential)):
+        return [layer]
+    return [block for child in layer.children() for block in _blocks(child)]
 
 
 def build_network(network: str, class_names: tuple[str, ...]) -> Detector:

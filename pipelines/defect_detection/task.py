@@ -42,6 +42,10 @@ class DefectDetection:
         self.exact_by: ExactMethod = "replay" if self._is_legacy else "rescale"
         self.divisor = "" if self._is_legacy else "scores"
 
+    @property
+    def recomputable(self) -> list[paddle.nn.Layer]:
+        return self.network.recomputable
+
     def targets(self, image: np.ndarray, annotation: DefectAnnotation, source: str) -> Sample:
         return self._targets(image, annotation, source)
 

@@ -16,19 +16,22 @@ Derivation and proofs: docs/accumulation.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import paddle
 
-from pipelines.engine.gradient_buffer import GradientBuffer, SumOverProcesses, all_finite
+from pipelines.engine.gradient_buffer import GradientBuffer, SumOverProcesses
+from pipelines.engine.memory import is_out_of_memory, release_cached
 from pipelines.engine.precision import Precision
-from pipelines.errors import UsageError
+from pipelines.engine.recovery import Recovery, WindowRestart
+from pipelines.engine.step import Piece, Step, Weights
+from pipelines.engine.totals import Statistics, derivative, mismatch, relative, sum_statistics
+from pipelines.errors import OutOfMemoryError, UsageError
 from pipelines.records import MicroBatch
 from pipelines.task import Task
 
-Statistics = dict[str, paddle.Tensor]
+_MOST_ATTEMPTS = 4
 
 
 @dataclass
@@ -37,20 +40,17 @@ class Accumulated:
 
     Attributes:
         totals: the window's sums, over all processes.
-        weights: lambda of each micro-batch, as its backward used it.
+        pieces: the micro-batches as they were run, in the window's order: its own, or smaller ones where memory asked
+            for it.
         factor: what the buffer must still be multiplied by, or None for 1.
-        finite_sums: per micro-batch, a bool scalar: its own statistics were finite.
-        finite_gradients: per micro-batch, a bool scalar: its gradient was finite.
         mismatch: how far, relatively, the lambda that was used is from the one that the sums ask for; for `replay`
             also how far the sums of the two passes are apart. Rounding only, or the gradient is not the whole
             batch's. None for `mean`, which makes no such claim.
     """
 
     totals: Statistics
-    weights: list[Statistics]
+    pieces: list[Piece]
     factor: paddle.Tensor | None
-    finite_sums: list[paddle.Tensor]
-    finite_gradients: list[paddle.Tensor]
     mismatch: paddle.Tensor | None
 
 
@@ -63,6 +63,7 @@ def accumulate(
     precision: Precision | None = None,
     loss_scale: float = 1.0,
     processes: SumOverProcesses | None = None,
+    recovery: Recovery | None = None,
 ) -> Accumulated:
     """Fill `buffer` with the gradient of the window's loss times `loss_scale`.
 
@@ -75,16 +76,18 @@ def accumulate(
         loss_scale: constant factor on every backward.
         processes: sums tensors over the processes that share the window; None when there is one. Only sums cross
             processes and only once a window, so their numbers of micro-batches may differ.
+        recovery: what is known to fit in memory; nothing yet when None.
 
     Raises:
         UsageError: the method does not exist, or the task's loss is not of the form it needs.
+        OutOfMemoryError: one image does not fit in memory.
     """
     if not window:
         raise ValueError("a window needs at least one micro-batch")
     resolved = resolve_method(task, method)
-    buffer.reset()
-    step = _Step(task, buffer, precision or Precision(), loss_scale, processes)
-    accumulated = _METHODS[resolved](step, list(window))
+    recovery = recovery or Recovery(task)
+    step = Step(task, buffer, precision or Precision(), loss_scale, processes, recovery)
+    accumulated = _finished(lambda: _METHODS[resolved](step, _usable(window, recovery)), step, buffer)
     if processes is not None:
         buffer.sum_over(processes)
     return accumulated
@@ -103,180 +106,135 @@ def resolve_method(task: Task, method: str) -> str:
     return method
 
 
-def derivative(task: Task, totals: Statistics) -> Statistics:
-    """lambda = dF/dS at `totals`: one number a statistic (0 where the loss does not depend on it)."""
-    leaves = {name: total.detach() for name, total in totals.items()}
-    for leaf in leaves.values():
-        leaf.stop_gradient = False
-    with paddle.enable_grad():
-        loss = task.combine(leaves)["loss"]
-        gradients = paddle.grad(loss, list(leaves.values()), allow_unused=True)
-    zero = paddle.zeros_like(loss).detach()
-    return {name: zero if gradient is None else gradient for name, gradient in zip(leaves, gradients, strict=True)}
-
-
-def sum_statistics(parts: Sequence[Statistics]) -> Statistics:
-    """Add the statistics of several micro-batches, name by name, without their graphs."""
-    return {name: paddle.add_n([part[name].detach() for part in parts]) for name in parts[0]}
-
-
-class _Step:
-    """Forward and backward of one micro-batch, with what stays the same over a window."""
-
-    def __init__(
-        self,
-        task: Task,
-        buffer: GradientBuffer,
-        precision: Precision,
-        loss_scale: float,
-        processes: SumOverProcesses | None,
-    ):
-        self.task = task
-        self._buffer = buffer
-        self._precision = precision
-        self._loss_scale = loss_scale
-        self.processes = processes
-
-    def forward(self, micro_batch: MicroBatch) -> Statistics:
-        with self._precision.autocast():
-            return self.task.statistics(micro_batch)
-
-    def backward(self, statistics: Statistics, weights: Statistics) -> paddle.Tensor:
-        """Backward of lambda . s into the buffer; returns whether the gradient was finite, as a tensor."""
-        terms = [weights[name] * value for name, value in statistics.items() if not value.stop_gradient]
-        if terms:
-            try:
-                (paddle.add_n(terms) * self._loss_scale).backward()
-            except BaseException:
-                self._buffer.discard()
+def _finished(run: Callable[[], Accumulated], step: Step, buffer: GradientBuffer) -> Accumulated:
+    """The window, begun anew when it has to be: `run` leaves nothing but the buffer and what `recovery` learnt."""
+    state = paddle.get_rng_state()
+    for _ in range(_MOST_ATTEMPTS):
+        buffer.reset()
+        try:
+            return run()
+        except WindowRestart:
+            pass
+        except Exception as error:
+            if not is_out_of_memory(error):
                 raise
-        return self._buffer.take()
+            step.recovery.num_failures += 1
+        _refuse_alone(step)
+        release_cached()
+        paddle.set_rng_state(state)
+    raise OutOfMemoryError(
+        f"a window was begun {_MOST_ATTEMPTS} times and ran out of memory each time; free some memory"
+    )
 
-    def total(self, parts: Sequence[Statistics]) -> Statistics:
-        """The sums over the window, in all processes."""
-        local = sum_statistics(parts)
-        if self.processes is None or not local:
-            return local
-        return dict(zip(local, self.processes(list(local.values())), strict=True))
+
+def _refuse_alone(step: Step) -> None:
+    if step.processes is not None:
+        raise OutOfMemoryError(
+            "out of memory where only all processes together could begin the window anew; lower train.micro_batch"
+        )
 
 
-def _by_replay(step: _Step, window: list[MicroBatch]) -> Accumulated:
+def _usable(window: Sequence[MicroBatch], recovery: Recovery) -> list[MicroBatch]:
+    pieces = recovery.pieces(window)
+    if not pieces:
+        names = ", ".join(name for micro_batch in window for name in micro_batch.sources)
+        raise OutOfMemoryError(f"no image of the window fits in memory ({names}); use smaller training shapes")
+    return pieces
+
+
+def _by_replay(step: Step, window: list[MicroBatch]) -> Accumulated:
     # the costliest forward comes last and keeps its graph, so that it serves both passes
     kept = max(range(len(window)), key=lambda k: window[k].images.size)
-    others = [k for k in range(len(window)) if k != kept]
-    parts: list[Statistics] = [{}] * len(window)
-    finite: list[paddle.Tensor] = [paddle.ones([])] * len(window)
-    states = {}
-    with paddle.no_grad():
-        for k in others:
-            states[k] = paddle.get_rng_state()
-            parts[k] = step.forward(window[k])
-    with_graph = step.forward(window[kept])
-    parts[kept] = _without_graph(with_graph)
-    totals = step.total(parts)
+    by_batch = [[] if k == kept else step.measured(micro_batch) for k, micro_batch in enumerate(window)]
+    last = step.with_graph(window[kept])
+    by_batch[kept] = step.measured(window[kept]) if last is None else [last[0]]
+    first = step.in_full_where_infinite([piece for pieces in by_batch for piece in pieces])
+    totals = step.total([piece.sums for piece in first])
     weights = derivative(step.task, totals)
-    finite[kept] = step.backward(with_graph, weights)
-    del with_graph
+    done: dict[int, list[Piece]] = {}
+    if last is not None and last[0] in first and step.finish(*last, weights):
+        done[first.index(last[0])] = [last[0]]
+    del last
     differences = [paddle.zeros_like(next(iter(totals.values())))]
-    for k in others:
-        with _random_state(states[k]):
-            again = step.forward(window[k])
-        differences += [_relative(again[name].detach(), parts[k][name], totals[name]) for name in again]
-        finite[k] = step.backward(again, weights)
-    mismatch = paddle.amax(paddle.stack(differences))
-    return Accumulated(totals, [weights] * len(window), None, _finite(parts), finite, mismatch)
+    for k, piece in enumerate(first):
+        if k not in done:
+            done[k] = step.replayed(piece, weights)
+            sums = sum_statistics([part.sums for part in done[k]])
+            differences += [relative(sums[name], piece.sums[name], totals[name]) for name in sums]
+    learnt = [piece for k in range(len(first)) for piece in done[k]]
+    learnt = step.learnt_in_full_where_infinite(learnt, lambda *_: weights)
+    return Accumulated(totals, learnt, None, paddle.amax(paddle.stack(differences)))
 
 
-def _by_mean(step: _Step, window: list[MicroBatch]) -> Accumulated:
+def _by_mean(step: Step, window: list[MicroBatch]) -> Accumulated:
     num_samples = sum(len(micro_batch) for micro_batch in window)
     if step.processes is not None:
         num_samples = int(step.processes([paddle.to_tensor(float(num_samples))])[0])
-    parts, all_weights, finite = [], [], []
-    for micro_batch in window:
-        statistics = step.forward(micro_batch)
-        share = len(micro_batch) / num_samples
-        weights = {name: value * share for name, value in derivative(step.task, statistics).items()}
-        finite.append(step.backward(statistics, weights))
-        parts.append(_without_graph(statistics))
-        all_weights.append(weights)
-    return Accumulated(step.total(parts), all_weights, None, _finite(parts), finite, None)
+
+    def weights_from(statistics: Statistics, num: int) -> Statistics:
+        return {name: value * (num / num_samples) for name, value in derivative(step.task, statistics).items()}
+
+    return _one_pass(step, window, weights_from)
 
 
-def _by_labels(step: _Step, window: list[MicroBatch]) -> Accumulated:
+def _by_labels(step: Step, window: list[MicroBatch]) -> Accumulated:
     labels = step.total([step.task.label_statistics(micro_batch) for micro_batch in window])
 
-    def weights_from(statistics: Statistics) -> Statistics:
+    def weights_at(statistics: Statistics) -> Statistics:
         # F is linear in the sums of predictions, so lambda does not depend on their values
         return derivative(step.task, {name: labels.get(name, paddle.zeros_like(s)) for name, s in statistics.items()})
 
-    accumulated = _one_pass(step, window, weights_from)
+    accumulated = _one_pass(step, window, _once(weights_at))
     # the counts themselves carry no gradient, so their lambda (it does depend on predictions) is never used
     wanted = derivative(step.task, accumulated.totals)
-    accumulated.mismatch = _mismatch(accumulated.weights[0], wanted, names=wanted.keys() - labels.keys())
+    accumulated.mismatch = mismatch(_weights(accumulated), wanted, names=wanted.keys() - labels.keys())
     return accumulated
 
 
-def _by_rescale(step: _Step, window: list[MicroBatch]) -> Accumulated:
+def _by_rescale(step: Step, window: list[MicroBatch]) -> Accumulated:
     divisor = step.task.divisor
 
-    def weights_from(statistics: Statistics) -> Statistics:
+    def weights_at(statistics: Statistics) -> Statistics:
         at = {name: paddle.zeros_like(value) for name, value in statistics.items()}
         return derivative(step.task, {**at, divisor: paddle.ones_like(at[divisor])})
 
-    accumulated = _one_pass(step, window, weights_from)
-    used, wanted = accumulated.weights[0], derivative(step.task, accumulated.totals)
+    accumulated = _one_pass(step, window, _once(weights_at))
+    used, wanted = _weights(accumulated), derivative(step.task, accumulated.totals)
     # the divisor is detached: its own lambda is never used
     names = wanted.keys() - {divisor}
     # all ratios wanted / used are one number by the form of the loss; this way of dividing bears a weight of 0
     products = paddle.add_n([wanted[name] * used[name] for name in names])
     accumulated.factor = products / paddle.add_n([used[name].square() for name in names])
     scaled = {name: used[name] * accumulated.factor for name in names}
-    accumulated.mismatch = _mismatch(scaled, wanted, names=names)
+    accumulated.mismatch = mismatch(scaled, wanted, names=names)
     return accumulated
 
 
-def _one_pass(step: _Step, window: list[MicroBatch], weights_from: Callable[[Statistics], Statistics]) -> Accumulated:
-    """Forward and backward of each micro-batch with weights that the first one's names suffice to know."""
-    parts: list[Statistics] = []
-    finite: list[paddle.Tensor] = []
-    weights: Statistics = {}
-    for micro_batch in window:
-        statistics = step.forward(micro_batch)
-        weights = weights or weights_from(statistics)
-        finite.append(step.backward(statistics, weights))
-        parts.append(_without_graph(statistics))
-    return Accumulated(step.total(parts), [weights] * len(window), None, _finite(parts), finite, None)
+def _one_pass(step: Step, window: list[MicroBatch], weights_from: Weights) -> Accumulated:
+    """Forward and backward of each micro-batch."""
+    pieces = [piece for micro_batch in window for piece in step.learnt(micro_batch, weights_from)]
+    pieces = step.learnt_in_full_where_infinite(pieces, weights_from)
+    return Accumulated(step.total([piece.sums for piece in pieces]), pieces, None, None)
 
 
-def _without_graph(statistics: Statistics) -> Statistics:
-    return {name: value.detach() for name, value in statistics.items()}
+def _once(weights_at: Callable[[Statistics], Statistics]) -> Weights:
+    """Weights that the names of the first micro-batch's statistics suffice to know."""
+    known: Statistics = {}
+
+    def weights_from(statistics: Statistics, num: int) -> Statistics:
+        if not known:
+            known.update(weights_at(statistics))
+        return known
+
+    return weights_from
 
 
-def _finite(parts: Sequence[Statistics]) -> list[paddle.Tensor]:
-    return [all_finite(list(part.values())) for part in parts]
+def _weights(accumulated: Accumulated) -> Statistics:
+    """Of a method whose lambda is one for all."""
+    return accumulated.pieces[0].weights
 
 
-def _mismatch(used: Statistics, wanted: Statistics, names: Collection[str]) -> paddle.Tensor:
-    largest = paddle.amax(paddle.stack([wanted[name].abs() for name in names]))
-    return paddle.amax(paddle.stack([_relative(used[name], wanted[name], largest) for name in names]))
-
-
-def _relative(value: paddle.Tensor, other: paddle.Tensor, size: paddle.Tensor) -> paddle.Tensor:
-    return (value - other).abs() / (size.abs() + 1e-12)
-
-
-@contextmanager
-def _random_state(state: list[paddle.base.core.GeneratorState]) -> Iterator[None]:
-    """Run as if the random state were `state`, then go on from where it was."""
-    now = paddle.get_rng_state()
-    paddle.set_rng_state(state)
-    try:
-        yield
-    finally:
-        paddle.set_rng_state(now)
-
-
-_METHODS: dict[str, Callable[[_Step, list[MicroBatch]], Accumulated]] = {
+_METHODS: dict[str, Callable[[Step, list[MicroBatch]], Accumulated]] = {
     "labels": _by_labels,
     "rescale": _by_rescale,
     "replay": _by_replay,

@@ -28,6 +28,16 @@ def train_with_frozen_statistics(network: paddle.nn.Layer) -> int:
     return len(norms)
 
 
+def running_statistics(network: paddle.nn.Layer) -> list[paddle.Tensor]:
+    """The running means and variances that a forward would change: those of BatchNorms in train mode."""
+    return [
+        statistic
+        for layer in network.sublayers(include_self=True)
+        if isinstance(layer, _BATCH_NORMS) and layer.training
+        for statistic in (layer._mean, layer._variance)
+    ]
+
+
 @contextmanager
 def evaluation_mode(network: paddle.nn.Layer) -> Iterator[None]:
     """Evaluate inside; afterwards every layer is in the mode it had, frozen BatchNorms included."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import paddle
 
-from pipelines.engine.accumulate import Accumulated, Statistics, accumulate, derivative, sum_statistics
+from pipelines.engine.accumulate import Accumulated, accumulate
 from pipelines.engine.gradient_buffer import GradientBuffer
+from pipelines.engine.recovery import evenly_split
+from pipelines.engine.totals import Statistics, derivative, sum_statistics
 from pipelines.records import MicroBatch
 from pipelines.task import Task
 
@@ -96,24 +98,13 @@ def image_weights(task: Task, window: Sequence[MicroBatch], method: str) -> list
         totals = sum_statistics([task.statistics(micro_batch) for micro_batch in window])
     true = derivative(task, totals)
     weights = []
-    for micro_batch, used in zip(window, accumulated.weights, strict=True):
+    for piece in accumulated.pieces:
+        used = piece.weights
         if accumulated.factor is not None:
             used = {name: value * accumulated.factor for name, value in used.items()}
-        for single in singles(micro_batch):
+        for single in evenly_split(piece.micro_batch, 1):
             weights.append(_image_weight(task.statistics(single), true, used, parameters))
     return weights
-
-
-def singles(micro_batch: MicroBatch) -> list[MicroBatch]:
-    """The micro-batch as one micro-batch an image."""
-    return [
-        MicroBatch(
-            images=micro_batch.images[i : i + 1],
-            targets={name: value[i : i + 1] for name, value in micro_batch.targets.items()},
-            sources=micro_batch.sources[i : i + 1],
-        )
-        for i in range(len(micro_batch))
-    ]
 
 
 def _image_weight(statistics: Statistics, true: Statistics, used: Statistics, parameters: list[paddle.Tensor]) -> float:

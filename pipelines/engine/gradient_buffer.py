@@ -31,20 +31,30 @@ class GradientBuffer:
             parameter.clear_gradient(False)
 
     @paddle.no_grad()
-    def take(self) -> paddle.Tensor:
+    def take(self, *, only_finite: bool = False) -> paddle.Tensor:
         """Add every `.grad` to the sum and clear it.
+
+        Should memory run out here, the sum is as it was before: what has to be allocated is allocated first.
+
+        Args:
+            only_finite: add nothing where any number is not finite, so that the micro-batch can be learnt again.
 
         Returns:
             Whether all of it was finite, as a bool scalar on the device: asking the host here would stall the
             device once a micro-batch. A gradient that is not finite leaves the sum so, and the update notices.
         """
-        gradients = [parameter.grad for parameter in self._parameters]
-        for i, gradient in enumerate(gradients):
-            if gradient is not None:
-                so_far = self._sums[i]
-                # a copy: clearing `.grad` empties every other name of the same memory
-                self._sums[i] = gradient.clone() if so_far is None else so_far.add_(gradient)
-        is_finite = all_finite([gradient for gradient in gradients if gradient is not None])
+        found = [(i, parameter.grad) for i, parameter in enumerate(self._parameters) if parameter.grad is not None]
+        is_finite = all_finite([gradient for _, gradient in found])
+        if only_finite:
+            found = [(i, paddle.where(is_finite, gradient, paddle.zeros_like(gradient))) for i, gradient in found]
+        # a copy: clearing `.grad` empties every other name of the same memory
+        fresh = {i: gradient.clone() for i, gradient in found if self._sums[i] is None}
+        for i, gradient in found:
+            so_far = self._sums[i]
+            if so_far is not None:
+                so_far.add_(gradient)
+        for i, gradient in fresh.items():
+            self._sums[i] = gradient
         self.discard()
         return is_finite
 
@@ -72,10 +82,12 @@ class GradientBuffer:
 
     @paddle.no_grad()
     def release(self, factor: paddle.Tensor | float) -> None:
-        """Move the sums times `factor` into the parameters' `.grad`, for the optimizer step."""
+        """Move the sums times `factor` into the parameters' `.grad`, for the optimizer step; allocates nothing."""
         for i, total in enumerate(self._sums):
             if total is not None:
-                self._parameters[i].grad = total * factor
+                self._parameters[i].grad = (
+                    total.scale_(factor) if isinstance(factor, float) else total.multiply_(factor.astype(total.dtype))
+                )
                 self._sums[i] = None
 
 

@@ -33,8 +33,6 @@ class Step(Generic[AnyWindow]):
 def run_updates(updater: Updater, windows: Iterable[AnyWindow], num_updates: int) -> Iterator[Step[AnyWindow]]:
     """Yield a `Step` an update until `updater` has made `num_updates`.
 
-    A skipped update consumes its window and is yielded, but does not count.
-
     Raises:
         ValueError: the windows ran out before.
     """

@@ -35,10 +35,15 @@ def reset_peak() -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an allocation failed: a MemoryError on the CPU, a RuntimeError that says so on a GPU."""
+    """Whether an allocation failed.
+
+    A MemoryError on the CPU, a RuntimeError that says so on a GPU; an OSError that quotes either where Python code
+    that Paddle's C++ had called met it.
+    """
     if isinstance(error, MemoryError):
         return True
-    return isinstance(error, RuntimeError) and ("ResourceExhausted" in str(error) or "Out of memory" in str(error))
+    is_paddles = isinstance(error, (RuntimeError, OSError))
+    return is_paddles and any(words in str(error) for words in ("ResourceExhausted", "Out of memory", "MemoryError"))
 
 
 def release_cached() -> None:

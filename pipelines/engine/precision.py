@@ -65,33 +65,51 @@ def resolve_precision(name: str) -> Precision:
 class LossScale:
     """The factor that keeps small fp16 gradients from vanishing; constant within a window.
 
-    It halves after an update whose gradients overflowed and doubles after `growth_updates` good ones.
+    It halves after an update in which any gradient overflowed, down to `floor`, and doubles after `growth_updates`
+    without. An overflow costs time only, as its micro-batch is learnt again in float32; one at the floor, in
+    `most_at_floor` updates in a row, is not a matter of scale.
     """
 
-    def __init__(self, precision: Precision, *, start: float = 2.0**15, floor: float = 1.0, growth_updates: int = 200):
+    def __init__(
+        self,
+        precision: Precision,
+        *,
+        start: float = 2.0**15,
+        floor: float = 1.0,
+        growth_updates: int = 200,
+        most_at_floor: int = 10,
+    ):
         self.is_dynamic = precision.name == "fp16"
         self.value = start if self.is_dynamic else 1.0
         self._floor = floor
         self._growth_updates = growth_updates
+        self._most_at_floor = most_at_floor
         self._good_updates = 0
+        self._at_floor = 0
 
-    def after_good_update(self) -> None:
-        self._good_updates += 1
-        if self.is_dynamic and self._good_updates >= self._growth_updates:
-            self.value, self._good_updates = self.value * 2, 0
-
-    def after_overflow(self) -> None:
-        """Halve the scale.
+    def after_update(self, *, had_overflow: bool) -> None:
+        """Adapt to what one update saw.
 
         Raises:
-            DataError: the scale is at its floor, so the overflow is not a matter of scale.
+            DataError: gradients overflow at the floor again and again.
         """
-        if self.value / 2 < self._floor:
+        if not self.is_dynamic:
+            return
+        if had_overflow:
+            self._after_overflow()
+            return
+        self._good_updates, self._at_floor = self._good_updates + 1, 0
+        if self._good_updates >= self._growth_updates:
+            self.value, self._good_updates = self.value * 2, 0
+
+    def _after_overflow(self) -> None:
+        self._at_floor = self._at_floor + 1 if self.value <= self._floor else 0
+        if self._at_floor >= self._most_at_floor:
             raise DataError(
-                f"fp16 gradients overflow even at loss scale {self.value:g}: this model does not train in fp16 on this"
-                " data; set train.precision to fp32"
+                f"fp16 gradients overflow even at loss scale {self.value:g}, in {self._at_floor} updates in a row: this"
+                " model does not train in fp16 on this data; set train.precision to fp32"
             )
-        self.value, self._good_updates = self.value / 2, 0
+        self.value, self._good_updates = max(self.value / 2, self._floor), 0
 
     def state(self) -> dict[str, float]:
         return {"value": self.value, "good_updates": self._good_updates}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,11 +32,13 @@ class RunLog:
             **(counts or {}),
             "micro_batches": report.micro_batches,
             "shapes": [list(shape) for shape in report.shapes],
-            **{name: _number(round(value, 6)) for name, value in report.parts.items()},
+            **{name: round(value, 6) for name, value in report.parts.items()},
             "lr": report.learning_rate,
-            "grad_norm": _number(report.gradient_norm),
+            "grad_norm": report.gradient_norm,
             "loss_scale": report.loss_scale,
-            "skipped": report.was_skipped,
+            "skipped": report.skipped,
+            "in_full": report.in_full,
+            "failures": report.failures,
             "seconds": round(report.seconds, 4),
             "data_seconds": round(data_seconds, 4),
             "peak_bytes": peak_bytes(),
@@ -45,8 +46,7 @@ class RunLog:
         self._file.write(json.dumps(line, allow_nan=False) + "\n")
         self._file.flush()
         for name in (*report.parts, "lr", "grad_norm"):
-            if not report.was_skipped:
-                self._scalars.add_scalar(tag=f"train/{name}", step=report.update, value=line[name])
+            self._scalars.add_scalar(tag=f"train/{name}", step=report.update, value=line[name])
         return line
 
     def metrics(self, update: int, metrics: Mapping[str, Any]) -> None:
@@ -58,8 +58,3 @@ class RunLog:
     def close(self) -> None:
         self._file.close()
         self._scalars.close()
-
-
-def _number(value: float) -> float | None:
-    """JSON knows no inf and no nan: None stands for what a skipped update has there."""
-    return value if math.isfinite(value) else None

@@ -14,7 +14,9 @@ import paddle
 from pipelines.engine.accumulate import Accumulated, accumulate, resolve_method
 from pipelines.engine.ema import ExponentialMovingAverage
 from pipelines.engine.gradient_buffer import GradientBuffer, SumOverProcesses
+from pipelines.engine.optimizer_step import step_whole
 from pipelines.engine.precision import LossScale, Precision
+from pipelines.engine.recovery import Recovery
 from pipelines.engine.schedule import LearningRateSchedule
 from pipelines.errors import NonFiniteError, ReplayMismatchError, UsageError
 from pipelines.records import MicroBatch
@@ -47,10 +49,14 @@ class UpdateReport:
     """What one update did; all numbers are of the whole window.
 
     Attributes:
-        update: 1-based number of the update that was made, or tried and skipped.
+        update: 1-based number of the update that was made.
         parts: the loss and its named parts.
         gradient_norm: global L2 before clipping.
-        was_skipped: gradients overflowed in fp16, so the weights are unchanged and the next window tries again.
+        samples: that the update learnt from.
+        shapes: (number, height, width) of every micro-batch as it was run.
+        skipped: samples left out because not even one image of their shape fits in memory.
+        in_full: micro-batches that overflowed in low precision and were done again in float32.
+        failures: allocations that failed, and were recovered from.
         seconds: of accumulation and step, without the loader.
     """
 
@@ -62,7 +68,9 @@ class UpdateReport:
     learning_rate: float
     gradient_norm: float
     loss_scale: float
-    was_skipped: bool
+    skipped: int
+    in_full: int
+    failures: int
     seconds: float
 
 
@@ -81,7 +89,9 @@ class Updater:
         precision: Precision | None = None,
         ema_decay: float | None = None,
         processes: SumOverProcesses | None = None,
+        recovery: Recovery | None = None,
     ):
+        self.recovery = recovery or Recovery(task)
         self._task, self._groups, self._schedule, self._method = task, list(groups), schedule, method
         self._clip_norm = clip_norm
         self._precision = precision or Precision()
@@ -101,12 +111,13 @@ class Updater:
         """Make one update from `window`.
 
         Raises:
-            NonFiniteError: loss or gradient is not finite, and no loss scale could be to blame.
+            NonFiniteError: loss or gradient is not finite in float32.
             ReplayMismatchError: the two passes of `replay` disagree.
             UsageError: the loss is not of the form that `labels` or `rescale` needs.
             DataError: fp16 gradients overflow at every loss scale.
+            OutOfMemoryError: one image does not fit in memory.
         """
-        started = time.perf_counter()
+        started, failures = time.perf_counter(), self.recovery.num_failures
         self._thaw()
         learning_rate, scale = self._schedule.at(self.num_updates), self.loss_scale.value
         accumulated = accumulate(
@@ -117,23 +128,25 @@ class Updater:
             precision=self._precision,
             loss_scale=scale,
             processes=self._processes,
+            recovery=self.recovery,
         )
         summary = _read(self._task, self._buffer, accumulated, scale)
-        update, was_skipped = self.num_updates + 1, self._must_skip(summary, window)
-        if was_skipped:
-            self.loss_scale.after_overflow()
-        else:
-            self._step(accumulated, summary.norm, learning_rate, scale)
+        self._refuse_wrong(summary, [piece.micro_batch for piece in accumulated.pieces])
+        self._step(accumulated, summary.norm, learning_rate, scale)
+        in_full = sum(piece.in_full for piece in accumulated.pieces)
+        self.loss_scale.after_update(had_overflow=in_full > 0)
         return UpdateReport(
-            update=update,
-            samples=sum(len(micro_batch) for micro_batch in window),
-            micro_batches=len(window),
-            shapes=tuple((len(micro_batch), *micro_batch.shape_hw) for micro_batch in window),
+            update=self.num_updates,
+            samples=sum(len(piece.micro_batch) for piece in accumulated.pieces),
+            micro_batches=len(accumulated.pieces),
+            shapes=tuple((len(piece.micro_batch), *piece.micro_batch.shape_hw) for piece in accumulated.pieces),
             parts=summary.parts,
             learning_rate=learning_rate,
             gradient_norm=summary.norm,
             loss_scale=scale,
-            was_skipped=was_skipped,
+            skipped=self.recovery.count_skipped(window),
+            in_full=in_full,
+            failures=self.recovery.num_failures - failures,
             seconds=time.perf_counter() - started,
         )
 
@@ -146,10 +159,9 @@ class Updater:
         factor = clip / scale
         self._buffer.release(factor if accumulated.factor is None else accumulated.factor * factor)
         self.optimizer.set_lr(learning_rate)
-        self.optimizer.step()
+        self.recovery.num_failures += step_whole(self.optimizer, self._parameters)
         self.optimizer.clear_grad(set_to_zero=False)
         self.num_updates += 1
-        self.loss_scale.after_good_update()
         if self.ema is not None:
             self.ema.update()
 
@@ -159,17 +171,13 @@ class Updater:
             for parameter in group.parameters:
                 parameter.stop_gradient = rests
 
-    def _must_skip(self, summary: _Summary, window: Sequence[MicroBatch]) -> bool:
-        """Whether low precision overflowed; in full precision a non-finite number is an error."""
+    def _refuse_wrong(self, summary: _Summary, pieces: Sequence[MicroBatch]) -> None:
         if not summary.is_finite:
-            if self.loss_scale.is_dynamic:
-                return True
-            raise NonFiniteError(_non_finite_message(self.num_updates + 1, summary, window))
+            raise NonFiniteError(_non_finite_message(self.num_updates + 1, summary, pieces))
         if summary.mismatch > _MISMATCH_TOLERANCE[self._precision.name]:
             method = resolve_method(self._task, self._method)
             error = ReplayMismatchError if method == "replay" else UsageError
             raise error(_mismatch_message(self.num_updates + 1, method, summary.mismatch))
-        return False
 
 
 @dataclass(frozen=True)
@@ -196,14 +204,16 @@ def _read(task: Task, buffer: GradientBuffer, accumulated: Accumulated, scale: f
     if accumulated.factor is not None:
         norm = norm * accumulated.factor.abs()
     mismatch = paddle.zeros([]) if accumulated.mismatch is None else accumulated.mismatch
-    on_device = [*parts.values(), norm, mismatch, *accumulated.finite_sums, *accumulated.finite_gradients]
+    finite_sums = [piece.has_finite_sums for piece in accumulated.pieces]
+    finite_gradients = [piece.is_finite for piece in accumulated.pieces if piece.is_finite is not None]
+    on_device = [*parts.values(), norm, mismatch, *finite_sums, *finite_gradients]
     numbers = iter(paddle.stack([number.astype("float64") for number in on_device]).numpy().tolist())
     return _Summary(
         parts={name: next(numbers) for name in parts},
         norm=next(numbers),
         mismatch=next(numbers),
-        finite_sums=[bool(next(numbers)) for _ in accumulated.finite_sums],
-        finite_gradients=[bool(next(numbers)) for _ in accumulated.finite_gradients],
+        finite_sums=[bool(next(numbers)) for _ in finite_sums],
+        finite_gradients=[bool(next(numbers)) for _ in finite_gradients],
     )
 
 

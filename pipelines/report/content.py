@@ -99,6 +99,14 @@ class TaskContent:
     trials: Table | None = None
 
 
+_COUNTED = {
+    "skipped": "{} sample(s) were left out because not even one image of their shape fits in memory.",
+    "in_full": "{} micro-batch(es) overflowed in low precision and were done again in float32.",
+    "failures": "Memory ran out {} time(s); what had failed was done again in smaller pieces, with the same gradient.",
+}
+"""What a run survived, by the key of its log."""
+
+
 def verdict(result: RunResult) -> str:
     """One plain sentence about what training added to the (tuned) baseline."""
     baseline, best = result.metrics["baseline"], result.metrics["best"]
@@ -130,9 +138,9 @@ def remarks(result: RunResult) -> list[str]:
             f"The setting alone, tuned on training images with the untouched weights, gave {gain:+.3f}"
             f" ({shipped['objective']:.3f} to {baseline['objective']:.3f}): no merit of the training."
         )
-    skipped = sum(bool(line["skipped"]) for line in result.log)
-    if skipped:
-        said.append(f"{skipped} update(s) were skipped because gradients were not finite.")
+    for name, sentence in _COUNTED.items():
+        count = sum(int(line.get(name, 0)) for line in result.log)
+        said += [sentence.format(count)] if count else []
     return said
 
 
@@ -141,7 +149,7 @@ def run_table(result: RunResult, facts: Sequence[Row]) -> Table:
     config, train = result.config, result.config["train"]
     rate = train["learning_rate"]
     length = f"{train['updates']} updates" if train["updates"] else f"{train['epochs']} epochs"
-    done = max((line["update"] for line in result.log if not line["skipped"]), default=0)
+    done = max((line["update"] for line in result.log), default=0)
     return Table(
         [
             *facts,

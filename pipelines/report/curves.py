@@ -63,20 +63,16 @@ class Curve:
 
 @matplotlib.rc_context(_STYLE)
 def training_curves(log: Sequence[Mapping[str, Any]]) -> list[Curve]:
-    """Loss, its parts, learning rate and gradient norm over updates; none for an empty log.
-
-    Skipped updates are left out: they have no finite loss and no gradient.
-    """
-    done = [line for line in log if not line["skipped"]]
-    if not done:
+    """Loss, its parts, learning rate and gradient norm over updates; none for an empty log."""
+    if not log:
         return []
-    parts = [name for name in done[0] if name.startswith("loss_") and name != "loss_scale"]
-    updates = [line["update"] for line in done]
+    parts = [name for name in log[0] if name.startswith("loss_") and name != "loss_scale"]
+    updates = [line["update"] for line in log]
 
     def plot(names: Sequence[str], title: str) -> Curve:
         figure, axes = _figure(title, "update")
         for name, colour, dashes in zip(names, _COLOURS, _DASHES, strict=False):
-            values = _drawn(line[name] for line in done)
+            values = _drawn(line[name] for line in log)
             label = name.removeprefix("loss_")
             axes.plot(updates, values, color=colour, linestyle=dashes, label=label, marker=_marker(updates))
         axes.set_ylim(bottom=0)

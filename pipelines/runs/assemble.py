@@ -9,6 +9,7 @@ import paddle
 from pipelines.config import RunConfig
 from pipelines.engine.batch_norm import train_with_frozen_statistics
 from pipelines.engine.precision import resolve_precision
+from pipelines.engine.recovery import Probe, Recovery
 from pipelines.engine.schedule import LearningRateSchedule, capped_warmup, scaled_learning_rate, updates_per_epoch
 from pipelines.engine.update import ParameterGroup, Updater
 from pipelines.errors import UsageError
@@ -19,7 +20,12 @@ _ACCUMULATION_STEPS = (4, 16)
 
 
 def build_updater(
-    config: RunConfig, task: Task, groups: dict[str, list[paddle.Tensor]], num_samples: int, reporter: Reporter
+    config: RunConfig,
+    task: Task,
+    groups: dict[str, list[paddle.Tensor]],
+    num_samples: int,
+    reporter: Reporter,
+    probe: Probe | None = None,
 ) -> tuple[Updater, int]:
     """The updater of a run and its length in updates; prints what was derived, with the arithmetic."""
     train = config.train
@@ -53,6 +59,7 @@ def build_updater(
         clip_norm=train.clip_norm,
         precision=precision,
         ema_decay=train.ema,
+        recovery=Recovery(task, recompute=train.recompute, on_oom=train.on_oom, tell=reporter.warn, probe=probe),
     )
     return updater, num_updates
 

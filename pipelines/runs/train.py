@@ -94,8 +94,7 @@ class _Run:
                 self._record(step, log, bar)
                 if request.signal_number is not None:
                     self._stop(step, updater, request.signal_number)
-                if not step.report.was_skipped:
-                    self._after_update(step, updater, log, is_last=updater.num_updates == num_updates)
+                self._after_update(step, updater, log, is_last=updater.num_updates == num_updates)
 
     def conclude(self) -> None:
         """Say plainly what training added."""
@@ -150,10 +149,7 @@ class _Run:
         speed = step.report.samples / (step.report.seconds + step.data_seconds)
         peak_gib = line["peak_bytes"] / 2**30
         text = f"loss {line['loss']:.3f}  lr {line['lr']:.2e}  {speed:.2f} images/s  peak {peak_gib:.2f} GiB"
-        if step.report.was_skipped:
-            self._reporter.warn(f"an update was skipped: gradients overflowed at loss scale {line['loss_scale']:g}")
-        else:
-            bar.advance(text)
+        bar.advance(text)
 
     def _keep_as_best(self, update: int, verdict: Verdict[Any]) -> None:
         self._best = verdict

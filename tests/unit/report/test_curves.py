@@ -33,11 +33,6 @@ def test_an_empty_log_has_no_curves() -> None:
     assert training_curves([]) == []
 
 
-def test_a_skipped_update_without_loss_leaves_the_others_drawn(won: RunResult) -> None:
-    skipped = log_line(2, skipped=True, loss=None, loss_shrink=None, loss_threshold=None, grad_norm=None)
-    assert training_curves([*won.log, skipped]) == training_curves(won.log)
-
-
 def test_every_panel_with_points_is_a_figure_of_its_own(of_task: TaskContent) -> None:
     (panel,) = of_task.panels
     assert [curve.name for curve in metric_curves([panel, replace(panel, points=[]), panel])] == ["score on val"] * 2
