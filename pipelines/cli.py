@@ -122,14 +122,14 @@ def prepare_defect_command(
 
 @app.command()
 def pages(
-    source: Annotated[Path, typer.Argument(help="PDF file, or a folder with PDFs.")],
+    source: Annotated[Path, typer.Argument(help="PDF or TIFF file, or a folder with some.")],
     out: Annotated[Path, typer.Option("--out", help="New folder for pictures and Label.txt.")],
-    dpi: Annotated[float, typer.Option(help="Pixels per inch.")] = 300.0,
+    dpi: Annotated[float, typer.Option(help="Pixels per inch of PDFs; TIFFs keep their pixels.")] = 300.0,
     draft_labels: Annotated[bool, typer.Option("--draft-labels", help="Label the text layer's lines.")] = False,
     max_megapixels: Annotated[float, typer.Option(help="Larger pages are left out.")] = 200.0,
     json_file: JsonFile = None,
 ) -> None:
-    """Render the pages of PDFs for labelling, with draft labels where they have a text layer."""
+    """Pictures of the pages of PDFs and TIFFs, for labelling, with draft labels where there is a text layer."""
     from pipelines.runs.data import render_pages
 
     max_pixels = int(max_megapixels * 1e6)
@@ -262,6 +262,8 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.filterwarnings("ignore", message="No ccache found")
     # nor does anything here follow PyTorch's calling conventions, which paddle warns of wherever it could
     warnings.filterwarnings("ignore", message=r"\s*Non compatible API")
+    # what PIL remarks on damaged headers; such files are refused or read by what they hold
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
     os.environ.setdefault("GLOG_minloglevel", "2")  # paddle's C++ notes; errors stay
     try:
         with exit_on_sigterm():

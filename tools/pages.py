@@ -1,4 +1,4 @@
-"""Render the pages of PDFs for labelling: the same as `wholebatch pages`."""
+"""Pictures of the pages of PDFs and TIFFs, for labelling: the same as `wholebatch pages`."""
 
 from pipelines.cli import run_command
 

@@ -7,7 +7,7 @@ from pipelines.prep.check import CheckReport, check_dataset, labelled_images
 from pipelines.prep.defect import prepare_defect
 from pipelines.prep.formats import DEFECT_FORMATS, TEXT_FORMATS
 from pipelines.prep.oddities import OddImage, is_ignored, oddities, outlines_of, usual_size
-from pipelines.prep.pdf_pages import PagesReport, write_pages
+from pipelines.prep.pages import PagesReport, write_pages
 from pipelines.prep.preparation import PrepareReport
 from pipelines.prep.request import PrepareOptions
 from pipelines.prep.text import prepare_text

@@ -81,7 +81,7 @@ def examine_image(path: Path, max_pixels: int = LARGEST_PIXELS) -> ImageFacts:
         return ImageFacts(fault=fault)
     try:
         with Image.open(io.BytesIO(content)) as image:
-            fault = _size_fault(image, max_pixels) or _pixel_fault(image)
+            fault = unusable(image, max_pixels)
             if fault:
                 return ImageFacts(fault=fault)
             facts = _facts(image, content)
@@ -98,8 +98,12 @@ def examine_image(path: Path, max_pixels: int = LARGEST_PIXELS) -> ImageFacts:
     return facts
 
 
+def unusable(image: Image.Image, max_pixels: int) -> str:
+    """Why an opened picture is not worth decoding: more than `max_pixels`, or pixels of another kind; or ""."""
+    return _size_fault(image, max_pixels) or _pixel_fault(image)
+
+
 def _size_fault(image: Image.Image, max_pixels: int) -> str:
-    """Why a picture of this size is not decoded, or ""."""
     width, height = stored_size_wh(image)
     shown = f"has {width} x {height} px"
     if width * height > LARGEST_PIXELS or max(width, height) > LARGEST_SIDE_PX:
@@ -151,22 +155,26 @@ def _conversion(image: Image.Image, content: bytes, orientation: int) -> str:
 
 
 def upright_bytes(path: Path) -> bytes:
-    """The image as an upright 8-bit RGB file: JPEG of quality 95 where it was JPEG, else PNG.
+    """The image as an `upright` file: JPEG of quality 95 where it was JPEG, else PNG."""
+    with Image.open(path) as image:
+        is_jpeg = image.format in _JPEGS
+        picture = upright(image)
+    encoded = io.BytesIO()
+    if is_jpeg:
+        picture.save(encoded, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
+    else:
+        picture.save(encoded, "PNG")
+    return encoded.getvalue()
+
+
+def upright(image: Image.Image) -> Image.Image:
+    """An opened image as it is shown, decoded to 8-bit RGB.
 
     Transparent pixels become paper white, 16-bit grey keeps its upper 8 bits.
     """
-    with Image.open(path) as image:
-        is_jpeg = image.format in _JPEGS
-        image.load()
-        orientation = orientation_of(image)  # 1 for a TIFF, which is upright by now
-        turned = image.transpose(_TURNS[orientation]) if orientation in _TURNS else image
-        upright = _eight_bit(turned)
-    encoded = io.BytesIO()
-    if is_jpeg:
-        upright.save(encoded, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
-    else:
-        upright.save(encoded, "PNG")
-    return encoded.getvalue()
+    image.load()
+    orientation = orientation_of(image)  # 1 for a TIFF, which is upright by now
+    return _eight_bit(image.transpose(_TURNS[orientation]) if orientation in _TURNS else image)
 
 
 def _eight_bit(image: Image.Image) -> Image.Image:

@@ -1,4 +1,4 @@
-"""One page of a PDF: rendered upright, with the map between its points and the picture's pixels, and its text lines.
+"""The pages of a PDF: rendered upright, with the map between points and the picture's pixels, and their text lines.
 
 PDF points have their origin at the bottom left of the unturned page; a page shows its crop box, turned clockwise by
 its rotation (ISO 32000-1, 8.3.2.3 and 14.11.2).
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipelines.errors import DataError
 from pipelines.geometry import transform_points
+from pipelines.prep.documents import Page, Rendering, TextLine
+from pipelines.records import Fault
 
 if TYPE_CHECKING:
     import pypdfium2
@@ -22,19 +25,6 @@ POINTS_PER_INCH = 72
 # of a line's height: wider gaps are columns
 _LARGEST_GAP = 1.0
 _LEAST_OVERLAP = 0.5
-
-
-@dataclass(frozen=True)
-class TextLine:
-    """A line of the text layer.
-
-    Attributes:
-        box_xyxy_px: left, top, right, bottom in pixels of the rendered page.
-        text: what it says.
-    """
-
-    box_xyxy_px: tuple[float, float, float, float]
-    text: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +47,44 @@ class PageView:
         """(n, 2) pixels of the picture to PDF points."""
         linear = np.linalg.inv(self.matrix[:, :2])
         return transform_points(pixels, np.column_stack([linear, -linear @ self.matrix[:, 2]]))
+
+
+def pdf_pages(path: Path, rendering: Rendering) -> Iterator[Page | Fault]:
+    """Every page of a PDF, rendered at `rendering.dpi`; a file that can't be opened is one fault."""
+    import pypdfium2
+
+    try:
+        document = pypdfium2.PdfDocument(path)
+    except (pypdfium2.PdfiumError, OSError, ValueError) as error:
+        yield Fault(str(path), _unopened(error), "dropped")
+        return
+    try:
+        num_pages = len(document)
+        for index in range(num_pages):
+            try:
+                yield _page(document, index, num_pages, rendering)
+            except (DataError, pypdfium2.PdfiumError) as error:
+                yield Fault(str(path), str(error), "dropped", item=f"page {index + 1}")
+    finally:
+        document.close()
+
+
+def _unopened(error: Exception) -> str:
+    if "password" in str(error).lower():
+        return "is encrypted; save it without a password"
+    return f"can't be opened as a PDF: {error}"
+
+
+def _page(document: pypdfium2.PdfDocument, index: int, num_pages: int, rendering: Rendering) -> Page:
+    page = document[index]
+    try:
+        view = page_view(page, rendering.dpi, rendering.max_pixels)
+        lines = text_lines(page, view)
+        picture = rendered(page, view, rendering.dpi)
+    finally:
+        page.close()
+    origin = {"dpi": rendering.dpi, "points_to_pixels": view.matrix.tolist()}
+    return Page(index + 1, num_pages, picture, origin, tuple(lines))
 
 
 def page_view(page: pypdfium2.PdfPage, dpi: float, max_pixels: int) -> PageView:

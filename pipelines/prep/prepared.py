@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +12,7 @@ from pipelines.prep.images import ImageFacts
 from pipelines.prep.label_frame import LabelFrame, shown_labels, usual_frame
 from pipelines.prep.raw import RawImage, Region
 from pipelines.prep.split import group_rule, joined_groups, val_groups
+from pipelines.prep.target_names import target_names
 from pipelines.records import Fault, Record
 
 Annotate = Callable[[RawImage[Region], ImageFacts], "tuple[Any | None, list[Fault]]"]
@@ -81,25 +80,6 @@ def _image_faults(raw: RawImage[Any], facts: ImageFacts) -> list[Fault]:
         return [Fault(file, f"{facts.fault} (labelled in {raw.label})", "dropped")]
     found = [Fault(file, facts.conversion, "repaired")] if facts.conversion else []
     return found + ([Fault(file, facts.note, "warning")] if facts.note else [])
-
-
-def target_names(files: Sequence[tuple[Path, str]]) -> list[str]:
-    """Paths in the dataset, "images/...", for (file, suffix to append): folders below the common one are kept."""
-    if not files:
-        return []
-    base = os.path.commonpath([path.parent.resolve() for path, _ in files])
-    names: list[str] = []
-    taken: set[str] = set()
-    for path, suffix in files:
-        inside = Path(os.path.relpath(path.resolve(), base)).as_posix()
-        # Tabs and line breaks would break label lines, and a back-slash is a folder to Windows only.
-        stem, end = os.path.splitext(re.sub(r"[\t\r\n\\]", "_", inside) + suffix)
-        candidates = (f"images/{stem}{'_' * n}{end}" for n in range(len(files) + 1))
-        # Case is ignored so that a dataset can move to a file system that does.
-        name = next(candidate for candidate in candidates if candidate.casefold() not in taken)
-        taken.add(name.casefold())
-        names.append(name)
-    return names
 
 
 def assigned(

@@ -82,7 +82,7 @@ def render_pages(source: Path, out: Path, reporter: Reporter, **options: Any) ->
     """`prep.write_pages`, told on the terminal; options as there."""
     report = write_pages(source, out, **options)
     _tell_faults(report.faults, reporter)
-    told = f"{report.num_pages} pages of {report.num_files} PDF(s) in {out}; {report.num_with_text} have a text layer"
+    told = f"{report.num_pages} pages of {report.num_files} file(s) in {out}; {report.num_with_text} have a text layer"
     reporter.note(told)
     if report.num_drafts:
         reporter.warn(f"{report.num_drafts} draft labels in {out}/Label.txt: look them over before training on them")

@@ -16,7 +16,7 @@ from PIL import Image
 from pipelines.dataset import load_split, read_image
 from pipelines.errors import DataError, UsageError
 from pipelines.prep import check_dataset, prepare_text
-from pipelines.prep.prepared import target_names
+from pipelines.prep.target_names import target_names
 
 BOX = [[10, 10], [50, 10], [50, 20], [10, 20]]
 

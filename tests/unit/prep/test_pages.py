@@ -1,4 +1,7 @@
-"""Pages of PDFs: turned and cropped as a reader shows them, text where its ink is, boxes that find their way back."""
+"""Pages of PDFs: turned and cropped as a reader shows them, text where its ink is, boxes that find their way back.
+
+TIFFs: test_tiff.py. Run: pytest tests/unit/prep/test_pages.py
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,7 @@ def test_drafts_prepare_as_they_are_and_pages_know_where_they_come_from(tmp_path
     report = write_pages(tmp_path / "in", tmp_path / "out", dpi=150, draft_labels=True)
     assert (report.num_files, report.num_pages, report.num_with_text, report.num_drafts) == (2, 3, 3, 12)
     entries = [json.loads(line) for line in (tmp_path / "out" / "pages.jsonl").read_text("utf-8").splitlines()]
-    assert [(Path(entry["pdf"]).name, entry["page"], entry["dpi"]) for entry in entries] == [
+    assert [(Path(entry["file"]).name, entry["page"], entry["dpi"]) for entry in entries] == [
         ("b.pdf", 1, 150),
         ("发票 1.pdf", 1, 150),
         ("发票 1.pdf", 2, 150),
@@ -109,6 +112,27 @@ def test_without_drafts_every_page_has_an_empty_line_to_fill(tmp_path: Path) -> 
     report = write_pages(tmp_path / "a.pdf", tmp_path / "out", dpi=72)
     assert report.num_drafts == 0 and report.num_with_text == 1
     assert (tmp_path / "out" / "Label.txt").read_text() == "images/a_p001.png\t[]\n"
+
+
+def test_two_files_whose_names_would_meet_keep_their_pages_apart(tmp_path: Path) -> None:
+    (tmp_path / "in" / "a").mkdir(parents=True)
+    for name in ("a/b.pdf", "a_b.pdf", "A_B.pdf", f"{'发' * 83}.pdf"):
+        (tmp_path / "in" / name).write_bytes(pdf())
+    report = write_pages(tmp_path / "in", tmp_path / "out", dpi=72)
+    assert report.num_pages == 4
+    names = [path.name for path in (tmp_path / "out" / "images").iterdir()]
+    assert sorted(names)[:3] == ["A_B_p001.png", "a_b___p001.png", "a_b__p001.png"]
+    assert all(len(name.encode()) < 255 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"", "empty"), (b"\x89PNG\r\n\x1a\n", "neither a PDF nor a TIFF: it starts with b'.x89PNG")],
+)
+def test_a_file_that_only_is_called_pdf_is_named_for_what_it_is(tmp_path: Path, content, reason) -> None:
+    (tmp_path / "a.pdf").write_bytes(content)
+    with pytest.raises(DataError, match=reason):
+        write_pages(tmp_path / "a.pdf", tmp_path / "out")
 
 
 def test_broken_files_and_large_pages_are_named_and_the_others_written(tmp_path: Path) -> None:
