@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import warnings
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -265,6 +266,9 @@ def main(arguments: list[str] | None = None) -> None:
     # what PIL remarks on damaged headers; such files are refused or read by what they hold
     warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
     os.environ.setdefault("GLOG_minloglevel", "2")  # paddle's C++ notes; errors stay
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a name that a terminal can't show is spelt out, and no reason to stop
+            stream.reconfigure(errors="backslashreplace")
     try:
         with exit_on_sigterm():
             app(args=arguments, standalone_mode=True)

@@ -163,7 +163,10 @@ def stored_size_wh(image: Image.Image) -> tuple[int, int]:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file is there; a name that no file system takes (too long, with a NUL) is not, and no error."""
+    """Whether a file is there; a folder, a pipe or a dead link is none.
+
+    Nor is a name that no file system takes (too long, with a NUL), and that is no error.
+    """
     return os.path.isfile(path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import yaml
 from pipelines.errors import DataError
 
 INDEX_NAME = "dataset.yml"
+# What JSON writes as it is and YAML takes for line breaks or refuses (YAML 1.1, 5.1 and 5.4).
+_NO_PLAIN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 def read_index(root: Path) -> dict[str, Any]:
@@ -42,4 +45,5 @@ def format_index(header: Mapping[str, Any], images: Mapping[str, Mapping[str, An
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    return _NO_PLAIN_YAML.sub(lambda character: f"\\u{ord(character[0]):04x}", text)

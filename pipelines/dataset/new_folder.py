@@ -12,7 +12,12 @@ from pipelines.errors import DataError, UsageError
 
 
 def refuse_existing(out: Path) -> None:
-    """Raise UsageError if `out` is a file or holds anything: a dataset is never overwritten."""
+    """Raise UsageError if `out` is a file or holds anything: a dataset is never overwritten.
+
+    Nor may it be the folder one is in, which would be gone when the dataset is moved into its place.
+    """
+    if os.path.abspath(out) == os.getcwd():
+        raise UsageError(f"--out {out} is the folder you are in; name a new folder, such as {out / 'dataset'}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} exists already and is not empty; choose another --out or remove it yourself")
 

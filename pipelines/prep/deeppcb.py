@@ -36,9 +36,9 @@ def read_deeppcb(source: Path, images: Path | None) -> Iterator[DefectItem]:
     tried = []
     for line in lines.values():
         pair = line.text.split()
-        stem = root / PurePosixPath(pair[0]).with_suffix("")
+        board = PurePosixPath(pair[0])
         label = source / pair[1] if len(pair) == 2 else None
-        found = {kind: stem.with_name(f"{stem.name}_{kind}.jpg") for kind in ("test", "temp")}
+        found = {kind: root / board.parent / f"{board.stem}_{kind}.jpg" for kind in ("test", "temp")}
         missing = [path for path in found.values() if not is_there(path)]
         tried += missing
         yield from (Fault(str(line.file), f"image not found: {path}", "dropped", line.line) for path in missing)

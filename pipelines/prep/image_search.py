@@ -57,6 +57,6 @@ class ImageSearch:
     def _by_name(self) -> dict[str, list[Path]]:
         found: dict[str, list[Path]] = {}
         for path in sorted(self.folder.rglob("*")):
-            if path.suffix.lower() in IMAGE_SUFFIXES:
+            if path.suffix.lower() in IMAGE_SUFFIXES and is_there(path):
                 found.setdefault(path.name, []).append(path)
         return found

@@ -17,6 +17,7 @@ from pipelines.dataset.image_files import (
     SIDEWAYS,
     decoded,
     encoded_fault,
+    is_there,
     orientation_of,
     shown_size_hw,
     stored_size_wh,
@@ -72,6 +73,8 @@ def examine_image(path: Path, max_pixels: int = LARGEST_PIXELS) -> ImageFacts:
 
     One with more than `max_pixels` gets a fault from its header, undecoded.
     """
+    if not is_there(path):  # a pipe would be waited for
+        return ImageFacts(fault="is no file")
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -148,6 +151,8 @@ def _conversion(image: Image.Image, content: bytes, orientation: int) -> str:
         return f"EXIF orientation {orientation}: pixels turned upright"
     if image.format not in (*_JPEGS, "PNG"):
         return f"{image.format} saved as PNG"
+    if "transparency" in image.info:
+        return f"transparent {image.mode} pixels saved as 8-bit RGB"
     # Byte 24 of a PNG is its bit depth (PNG specification, IHDR); PIL hides it for RGB.
     if image.mode not in ("L", "RGB") or (image.format == "PNG" and content[24] != 8):
         return f"{image.mode} pixels saved as 8-bit RGB"

@@ -49,7 +49,9 @@ class NamedImages:
         """The image of an entry, or why it has none."""
         self._tried.append(entry.names[0])
         try:
-            path = self._search.find([normalised_path(name) for name in entry.names], label)
+            # As written first: archives made on Windows leave files whose very names hold back-slashes.
+            names = [written for name in entry.names for written in (name, normalised_path(name))]
+            path = self._search.find(names, label)
         except DataError as error:
             yield Fault(str(label), str(error), "dropped", item=entry.item)
             for candidate in error.unlabelled if isinstance(error, AmbiguousImageError) else ():

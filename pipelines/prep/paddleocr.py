@@ -73,15 +73,18 @@ def _label_files(source: Path) -> list[tuple[Path, str]]:
     return [(path, "val") for path in val] + [(path, "train") for path in train]
 
 
-def _candidates(path: str, label: Path, images: Path | None) -> list[Path]:
+def _candidates(written: str, label: Path, images: Path | None) -> list[Path]:
     """Where the image may be: below `images`, beside the label file, or, as PPOCRLabel writes it, one folder up."""
     roots = [images] if images else [label.parent, label.parent.parent]
     # A label line from Windows may name D:\scans\a.jpg: only its last part means anything here.
+    path = normalised_path(written)
     tail = path.rsplit("/", 1)[-1]
     inside = [] if re.match(r"^[A-Za-z]:", path) else [root / path for root in roots]
     # So may an absolute path from another machine, which is looked for where it says first.
     is_absolute = not inside or path.startswith("/")
-    return list(dict.fromkeys([*inside, *(root / tail for root in roots if is_absolute or images)]))
+    # Archives made on Windows leave files whose very names hold back-slashes.
+    unpacked = [root / written for root in roots if "\\" in written and inside]
+    return list(dict.fromkeys([*inside, *(root / tail for root in roots if is_absolute or images), *unpacked]))
 
 
 def _raw_region(entry: Any, line: int, number: int) -> RawRegion:
@@ -151,7 +154,7 @@ def _entries_of(label: Path) -> Iterator[_Entry | Fault]:
             (path, entries), how, used = mended
             position += used - 1
             yield Fault(str(label), f"{error}: {how}", "repaired", number)
-        yield _Entry(number, normalised_path(path), entries)
+        yield _Entry(number, path, entries)
 
 
 def _mended(lines: list[tuple[int, str]], start: int) -> tuple[tuple[str, list[Any]], str, int] | None:

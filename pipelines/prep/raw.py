@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
+from pipelines.dataset.image_files import is_there
 from pipelines.dataset.label_files import IGNORED_TRANSCRIPTIONS
 from pipelines.records import Fault
 
@@ -168,15 +170,19 @@ def size_from(height: Any, width: Any) -> tuple[int, int] | None:
 
 
 def name_below(path: Path, source: Path) -> str:
-    """`path` relative to `source` if it lies below it, else as it is; forward slashes."""
+    """`path` relative to `source` if it lies below it, else as it is; forward slashes.
+
+    Bytes of it that are no UTF-8 are spelt out in hexadecimal, since the name is written to files.
+    """
     folder = source if source.is_dir() else source.parent
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
+    name = path.relative_to(folder) if path.is_relative_to(folder) else path
+    return os.fsencode(name.as_posix()).decode("utf-8", "backslashreplace")
 
 
 def images_by_stem(files: Iterable[Path]) -> dict[str, list[Path]]:
-    """The image files among `files` by name without suffix, each list sorted."""
+    """The image files among `files` by name without suffix, each list sorted; no folders, pipes and dead links."""
     found: dict[str, list[Path]] = {}
     for path in sorted(files):
-        if path.suffix.lower() in IMAGE_SUFFIXES:
+        if path.suffix.lower() in IMAGE_SUFFIXES and is_there(path):
             found.setdefault(path.stem, []).append(path)
     return found

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
-# Control characters would break label lines, a back-slash is a folder to Windows only, and a lone surrogate (bytes of a
-# name that are no UTF-8) can't be written to a label file at all.
-_AWKWARD = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
+# Control characters and line breaks would break label lines, a back-slash is a folder to Windows only, and a lone
+# surrogate (bytes of a name that are no UTF-8) can't be written to a label file at all.
+_AWKWARD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\\ud800-\udfff]")
 _LONGEST_BYTES = 200  # file systems take 255, and what copies a dataset may append to its names
 
 

@@ -14,42 +14,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 import yaml
 
-from pipelines.cli import main
-
 BOX = [[10, 10], [50, 10], [50, 20], [10, 20]]
 BOW_TIE = [BOX[0], BOX[2], BOX[1], BOX[3]]
-
-
-class Outcome(NamedTuple):
-    """What a command left behind on the terminal."""
-
-    exit_code: int
-    text: str
-
-
-Command = Callable[..., Outcome]
-
-
-@pytest.fixture
-def wholebatch(capfd: pytest.CaptureFixture[str]) -> Command:
-    """Run a command in this process."""
-
-    def run(*arguments: object) -> Outcome:
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        assert "Traceback" not in out + err
-        return Outcome(int(stopped.value.code or 0), out + err)
-
-    return run
 
 
 def write_picture(path: Path, seed: int) -> None:
@@ -212,6 +185,15 @@ def test_prepare_leaves_an_existing_dataset_as_it_is(dataset, wholebatch):
     outcome = wholebatch("prepare", "text", dataset, "--from", "paddleocr", "--out", dataset)
     assert outcome.exit_code == 2 and str(dataset) in outcome.text
     assert {path: path.read_bytes() for path in dataset.rglob("*") if path.is_file()} == before
+
+
+def test_a_dataset_never_takes_the_place_of_the_folder_one_is_in(dataset, tmp_path, monkeypatch, wholebatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for arguments in (("prepare", "text", dataset, "--out", "."), ("synthesize", "--out", tmp_path / "here")):
+        outcome = wholebatch(*arguments)
+        assert outcome.exit_code == 2 and "is the folder you are in; name a new folder" in outcome.text
+    assert Path.cwd().is_dir() and not list(Path.cwd().iterdir())
 
 
 # what is wrong with the command: options, exit code, what the message has to hold

@@ -1,5 +1,5 @@
-"""The faults people's label files and images really have: refused by name when training would start from them,
-listed in one pass by `check`, and repaired or dropped with a reason by `prepare`.
+"""The faults people's label files really have (their images: odd_images.py): refused by name when training would start
+from them, listed in one pass by `check`, and repaired or dropped with a reason by `prepare`.
 
 Run: pytest tests/faults/test_text_data_faults.py
 """
@@ -115,10 +115,6 @@ FAULTS = {
     "wholly outside": (
         third_line(line("images/2.jpg", [[90, 10], [99, 10], [99, 20], [90, 20]])), "train.txt:3", "outside", DROPPED
     ),
-    "image cut at 60 %": (image_replaced(lambda b: b[: len(b) * 6 // 10]), "2.jpg", "cut off", DROPPED),
-    "image of no bytes": (image_replaced(lambda b: b""), "2.jpg", "empty", DROPPED),
-    "image that is a web page": (image_replaced(lambda b: b"<html>404</html>"), "2.jpg", "HTML", DROPPED),
-    "image that is HEIC": (image_replaced(lambda b: b"\0\0\0\x18ftypheic" + b), "2.jpg", "HEIC", DROPPED),
 }  # fmt: skip
 
 

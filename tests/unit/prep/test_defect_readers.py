@@ -261,6 +261,12 @@ def test_what_is_missing_or_wrong_in_deeppcb_is_told_with_its_line(read, deeppcb
     assert "trainval.txt:1: image not found" in told and "test.txt:2: 003 is already listed for val" in told
 
 
+def test_a_deeppcb_line_that_names_no_file_is_told_with_its_line(read, deeppcb):
+    (deeppcb / "test.txt").write_text("/\ngroup2/b/003.jpg group2/b_not/003.txt\n")
+    _, faults, _ = read("deeppcb", deeppcb)
+    assert "test.txt:1: expected an image and its label file, but got '/'" in "\n".join(map(str, faults))
+
+
 def test_deeppcb_without_lists_is_refused(read, tmp_path):
     with pytest.raises(DataError, match=r"expected train\.txt"):
         read("deeppcb", tmp_path)

@@ -1,0 +1,133 @@
+"""Odd files, one at a time among sound ones, through the commands a user types: used as they should be, or dropped with
+the words of the reason; never a traceback, never a loss that nobody is told of.
+
+Run: pytest tests/faults/test_odd_files.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.dataset import load_defect_split, load_split, read_image
+from pipelines.errors import DataError
+from pipelines.records import Record
+from tests.faults import tiny_images as tiny
+from tests.faults.conftest import Command
+from tests.faults.odd_images import ODD_IMAGES, OddImage, expected_picture
+
+NUM_SOUND = 3
+
+
+def sound_pictures(folder: Path) -> list[str]:
+    """Three JPEGs of noise."""
+    names = [f"sound_{number}.jpg" for number in range(NUM_SOUND)]
+    for seed, name in enumerate(names):
+        pixels = np.random.default_rng(seed).integers(0, 256, (tiny.HEIGHT, tiny.WIDTH, 3), dtype=np.uint8)
+        tiny.Image.fromarray(pixels).save(folder / name)
+    return names
+
+
+def write_text_source(folder: Path, odd: OddImage) -> None:
+    """ICDAR 2015: label files that are called after their images, whatever characters that takes."""
+    for name in (*sound_pictures(folder), odd.name):
+        stem, (width, height) = Path(name).stem, size_of(name, odd)
+        corners = f"0,0,{width},0,{width},{height},0,{height}"
+        (folder / f"gt_{stem}.txt").write_text(f"{corners},Total\n", encoding="utf-8")
+
+
+def write_defect_source(folder: Path, odd: OddImage) -> None:
+    """COCO: the odd image and a sound one train, the others validate."""
+    sound = sound_pictures(folder)
+    for split, names in {"train": [odd.name, sound[0]], "val": sound[1:]}.items():
+        images, boxes = [], []
+        for number, name in enumerate(names, 1):
+            width, height = size_of(name, odd)
+            images.append({"id": number, "file_name": name, "width": width, "height": height})
+            boxes.append({"id": number, "image_id": number, "category_id": 1, "bbox": [0, 0, width, height]})
+        content = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "pit"}]}
+        (folder / f"{split}.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def size_of(name: str, odd: OddImage) -> tuple[int, int]:
+    return odd.size_wh if name == odd.name else (tiny.WIDTH, tiny.HEIGHT)
+
+
+WRITE = {"text": write_text_source, "defect": write_defect_source}
+FORMATS = {"text": "icdar2015", "defect": "coco"}
+LOAD = {"text": load_split, "defect": load_defect_split}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:PIL")  # what it remarks on damaged headers, as the command line has it
+@pytest.mark.parametrize("task", WRITE)
+@pytest.mark.parametrize("name", ODD_IMAGES)
+def test_an_odd_image_is_used_as_it_is_shown_or_dropped_with_the_reason(
+    name: str, task: str, tmp_path: Path, wholebatch: Command
+) -> None:
+    odd = ODD_IMAGES[name]
+    source, out = tmp_path / "source", tmp_path / "out"
+    source.mkdir()
+    WRITE[task](source, odd)
+    odd.write(source / odd.name)
+    options = ("--from", FORMATS[task], "--out", out, "--val", 0.4, "--label-frame", "displayed")
+    outcome = wholebatch("prepare", task, source, *options)
+    assert outcome.exit_code == 0, outcome.text
+    records = [record for split in ("train", "val") for record in LOAD[task](out, split)]
+    told = [fault for fault in faults_of(out) if odd.name.rsplit("\n")[-1] in fault["file"] + fault["reason"]]
+    if odd.dropped:
+        assert len(records) == NUM_SOUND
+        assert any(fault["action"] == "dropped" and odd.dropped in fault["reason"] for fault in told), outcome.text
+    else:
+        assert len(records) == NUM_SOUND + 1
+        must_hold(odd, out, records, told)
+    assert wholebatch("check", out).exit_code == 0
+
+
+def faults_of(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "faults.jsonl").read_text("utf-8").splitlines()]
+
+
+def must_hold(odd: OddImage, out: Path, records: Sequence[Record], told: Sequence[dict[str, Any]]) -> None:
+    """The dataset has the odd image in its colours, and says what was done to it."""
+    (record,) = [record for record in records if "sound_" not in record.path]
+    assert record.size_hw == odd.size_wh[::-1]
+    actions = {"repaired": odd.converted, "warning": odd.note}
+    for action, words in actions.items():
+        reasons = [fault["reason"] for fault in told if fault["action"] == action]
+        assert bool(reasons) == bool(words) and all(words in reason for reason in reasons), told
+    seen = read_image(out / record.path)[..., ::-1]
+    assert seen.shape[:2] == record.size_hw
+    error = float(np.abs(seen.astype(int) - np.asarray(expected_picture(odd))).mean())
+    assert error < 4
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:PIL")
+@pytest.mark.parametrize("name", [name for name, odd in ODD_IMAGES.items() if odd.dropped])
+def test_an_image_that_prepare_drops_neither_passes_check_nor_trains(
+    name: str, tmp_path: Path, wholebatch: Command
+) -> None:
+    odd = ODD_IMAGES[name]
+    write_defect_source(tmp_path, odd)
+    odd.write(tmp_path / odd.name)
+    outcome = wholebatch("check", tmp_path)
+    assert outcome.exit_code == 1 and odd.name in outcome.text, outcome.text
+    with pytest.raises(DataError, match=odd.name):
+        read_all(tmp_path)
+
+
+def read_all(root: Path) -> None:
+    for record in load_defect_split(root, "train"):
+        read_image(root / record.path)
+
+
+def test_control_the_sound_images_alone_are_all_used_and_nothing_is_told(tmp_path: Path, wholebatch: Command) -> None:
+    odd = ODD_IMAGES["JPEG, EXIF 1"]
+    write_text_source(tmp_path, odd)
+    odd.write(tmp_path / odd.name)
+    assert wholebatch("prepare", "text", tmp_path, "--out", tmp_path / "out").exit_code == 0
+    assert faults_of(tmp_path / "out") == []
