@@ -6,6 +6,8 @@ its rotation (ISO 32000-1, 8.3.2.3 and 14.11.2).
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,23 +58,45 @@ def pdf_pages(path: Path, rendering: Rendering) -> Iterator[Page | Fault]:
     try:
         document = pypdfium2.PdfDocument(path)
     except (pypdfium2.PdfiumError, OSError, ValueError) as error:
-        yield Fault(str(path), _unopened(error), "dropped")
+        yield Fault(str(path), _unopened(path, error), "dropped")
         return
     try:
         num_pages = len(document)
+        num_lost = 0  # one after the other: damaged files promise a million pages
         for index in range(num_pages):
             try:
-                yield _page(document, index, num_pages, rendering)
-            except (DataError, pypdfium2.PdfiumError) as error:
-                yield Fault(str(path), str(error), "dropped", item=f"page {index + 1}")
+                item: Page | Fault = _page(document, index, num_pages, rendering)
+            except pypdfium2.PdfiumError:
+                num_lost += 1
+                continue
+            except DataError as error:
+                item = Fault(str(path), str(error), "dropped", item=f"page {index + 1}")
+            yield from _lost(path, index, num_lost)
+            num_lost = 0
+            yield item
+        yield from _lost(path, num_pages, num_lost)
     finally:
         document.close()
 
 
-def _unopened(error: Exception) -> str:
+def _lost(path: Path, last: int, num_lost: int) -> Iterator[Fault]:
+    """The fault of `num_lost` pages up to `last`, if there are any."""
+    if num_lost:
+        item = f"page {last}" if num_lost == 1 else f"pages {last - num_lost + 1} to {last}"
+        yield Fault(str(path), "can't be loaded: damaged, or not in the file", "dropped", item=item)
+
+
+def _unopened(path: Path, error: Exception) -> str:
+    from pypdfium2 import raw
+
+    # of a file in order without pages PDFium's reason is that of an earlier file
+    document = raw.FPDF_LoadDocument(os.fsencode(path), None)
+    if document:
+        raw.FPDF_CloseDocument(document)
+        return "holds no page"
     if "password" in str(error).lower():
         return "is encrypted; save it without a password"
-    return f"can't be opened as a PDF: {error}"
+    return f"can't be opened as a PDF, cut off or damaged: {error}"
 
 
 def _page(document: pypdfium2.PdfDocument, index: int, num_pages: int, rendering: Rendering) -> Page:
@@ -96,13 +120,29 @@ def page_view(page: pypdfium2.PdfPage, dpi: float, max_pixels: int) -> PageView:
     scale = dpi / POINTS_PER_INCH
     width_pt, height_pt = page.get_size()
     size_hw = (int(np.ceil(height_pt * scale)), int(np.ceil(width_pt * scale)))
-    if not 0 < size_hw[0] * size_hw[1] <= max_pixels:
+    if not all(size_hw):
+        raise DataError("shows nothing: its crop box and its media box do not meet")
+    if size_hw[0] * size_hw[1] > max_pixels:
         raise DataError(
             f"would be {size_hw[1]} x {size_hw[0]} px at {dpi:g} dpi, more than {max_pixels / 1e6:g} megapixels;"
             " lower --dpi or raise --max-megapixels"
         )
-    fit = np.array([size_hw[1] / width_pt, size_hw[0] / height_pt])  # the picture's sides are whole pixels
-    return PageView(size_hw, _upright(_shown_box(page), page.get_rotation()) * fit[:, None])
+    return PageView(size_hw, _points_to_pixels(page, size_hw))
+
+
+def _points_to_pixels(page: pypdfium2.PdfPage, size_hw: tuple[int, int]) -> np.ndarray:
+    """2 x 3: as PDFium draws the page, whatever boxes and turn it makes of what the file says."""
+    from pypdfium2 import raw
+
+    height, width = size_hw
+    points = []
+    for x, y in ((0, 0), (width, 0), (0, height)):
+        point = (ctypes.c_double(), ctypes.c_double())
+        raw.FPDF_DeviceToPage(page, 0, 0, width, height, 0, x, y, *map(ctypes.byref, point))
+        points.append([point[0].value, point[1].value])
+    corner, right, bottom = np.array(points)
+    linear = np.linalg.inv(np.column_stack([(right - corner) / width, (bottom - corner) / height]))
+    return np.column_stack([linear, -linear @ corner])
 
 
 def rendered(page: pypdfium2.PdfPage, view: PageView, dpi: float) -> np.ndarray:
@@ -174,23 +214,3 @@ def _joined(line: Sequence[TextLine]) -> TextLine:
     left, top = boxes[:, :2].min(axis=0).tolist()
     right, bottom = boxes[:, 2:].max(axis=0).tolist()
     return TextLine((left, top, right, bottom), " ".join(piece.text for piece in line))
-
-
-def _shown_box(page: pypdfium2.PdfPage) -> tuple[float, float, float, float]:
-    """Left, bottom, right, top of what a page shows, points: the crop box as far as the medium goes."""
-    media, crop = page.get_mediabox(), page.get_cropbox()
-    left, bottom = (max(media[side], crop[side]) for side in (0, 1))
-    right, top = (min(media[side], crop[side]) for side in (2, 3))
-    return left, bottom, right, top
-
-
-def _upright(box: tuple[float, float, float, float], rotation: int) -> np.ndarray:
-    """2 x 3: points to distances from the left and the top of the page as it is shown, still in points."""
-    left, bottom, right, top = box
-    by_rotation = {
-        0: [[1, 0, -left], [0, -1, top]],
-        90: [[0, 1, -bottom], [1, 0, -left]],
-        180: [[-1, 0, right], [0, 1, -bottom]],
-        270: [[0, -1, top], [-1, 0, right]],
-    }
-    return np.array(by_rotation[rotation], np.float64)

@@ -19,7 +19,9 @@ from pipelines.errors import DataError
 from pipelines.records import Record
 from tests.faults import tiny_images as tiny
 from tests.faults.conftest import Command
+from tests.faults.odd_documents import ODD_DOCUMENTS
 from tests.faults.odd_images import ODD_IMAGES, OddImage, expected_picture
+from tests.faults.tiny_documents import pdf
 
 NUM_SOUND = 3
 
@@ -123,6 +125,26 @@ def test_an_image_that_prepare_drops_neither_passes_check_nor_trains(
 def read_all(root: Path) -> None:
     for record in load_defect_split(root, "train"):
         read_image(root / record.path)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:PIL")
+@pytest.mark.parametrize("name", ODD_DOCUMENTS)
+def test_an_odd_document_gives_its_pages_or_the_reason_and_costs_no_other(
+    name: str, tmp_path: Path, wholebatch: Command
+) -> None:
+    odd, out, told = ODD_DOCUMENTS[name], tmp_path / "out", tmp_path / "told.json"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "sound.pdf").write_bytes(pdf())
+    (tmp_path / "in" / odd.name).write_bytes(odd.content())
+    outcome = wholebatch("pages", tmp_path / "in", "--out", out, "--dpi", 72, "--json", told)
+    assert outcome.exit_code == 0, outcome.text
+    pictures = [read_image(path) for path in sorted((out / "images").glob("odd_*"))]
+    assert tuple(picture.shape[1::-1] for picture in pictures) == odd.pages_wh
+    assert (out / "images" / "sound_p001.png").is_file()
+    faults = json.loads(told.read_text("utf-8"))["faults"]
+    assert [(odd.told in fault["reason"], fault["item"]) for fault in faults] == [(True, odd.item)] * bool(odd.told)
+    if odd.dark_px is not None:
+        assert int((pictures[0][..., 0] < 128).sum()) == odd.dark_px
 
 
 def test_control_the_sound_images_alone_are_all_used_and_nothing_is_told(tmp_path: Path, wholebatch: Command) -> None:

@@ -16,41 +16,7 @@ from pipelines.dataset import read_image
 from pipelines.errors import DataError, UsageError
 from pipelines.prep import prepare_text, write_pages
 from pipelines.prep.pdf import page_view, rendered, text_lines
-
-MEDIA = (10, 20, 310, 220)  # 300 x 200 points, the origin outside
-TEXT = [(40.0, 150.0, "Invoice 4711"), (40.0, 100.0, "Total"), (220.0, 100.0, "3,50 EUR"), (250.0, 30.0, "hidden")]
-
-
-def pdf(
-    *,
-    rotation: int = 0,
-    crop: tuple[int, ...] | None = None,
-    text: list[tuple[float, float, str]] = TEXT,
-    pages: int = 1,
-) -> bytes:
-    """A PDF written by hand: Helvetica of 20 points at given places, and a black square of 10 points at (100, 60)."""
-    drawn = "".join(f"BT /F 20 Tf {x} {y} Td ({said}) Tj ET\n" for x, y, said in text) + "100 60 10 10 re f\n"
-    kids = " ".join(f"{4 + number} 0 R" for number in range(pages))
-    shown = "" if crop is None else f"/CropBox [{' '.join(map(str, crop))}]"
-    page = (
-        f"<< /Type /Page /Parent 2 0 R /MediaBox [{' '.join(map(str, MEDIA))}] {shown} /Rotate {rotation} /Resources"
-        " << /Font << /F << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> /Contents 3 0 R >>"
-    )
-    objects = [
-        "<< /Type /Catalog /Pages 2 0 R >>",
-        f"<< /Type /Pages /Count {pages} /Kids [{kids}] >>",
-        f"<< /Length {len(drawn)} >>\nstream\n{drawn}endstream",
-        *[page] * pages,
-    ]
-    content, places = "%PDF-1.4\n", []
-    for number, body in enumerate(objects, 1):
-        places.append(len(content))
-        content += f"{number} 0 obj\n{body}\nendobj\n"
-    table = "".join(f"{place:010} 00000 n \n" for place in places)
-    size = len(objects) + 1
-    trailer = f"trailer << /Size {size} /Root 1 0 R >>\nstartxref\n{len(content)}\n%%EOF\n"
-    return (content + f"xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}").encode("latin-1")
-
+from tests.faults.tiny_documents import pdf
 
 CROP = (30, 50, 290, 200)
 
@@ -74,7 +40,7 @@ def test_boxes_find_their_way_back_to_points(rotation) -> None:
     view = page_view(pypdfium2.PdfDocument(pdf(rotation=rotation, crop=CROP))[0], 300, 10**8)
     points = np.array([[30.0, 50.0], [290.0, 200.0], [123.4, 77.7]])
     np.testing.assert_allclose(view.to_points(view.to_pixels(points)), points, atol=1e-9)
-    assert (view.to_pixels(points) >= -1e-6).all()
+    assert (view.to_pixels(points) >= -1e-3).all()  # PDFium places boxes in single precision
 
 
 def test_text_lines_lie_on_their_ink_columns_stay_apart_and_cropped_text_is_not_there() -> None:
