@@ -30,12 +30,12 @@ class NonFiniteError(WholebatchError):
     """A loss or gradient that is not finite in full precision; names the images."""
 
 
+class OutOfMemoryError(WholebatchError):
+    """An allocation failed again after everything that could be given back was; names what, its shape, the way out."""
+
+
 class ReplayMismatchError(WholebatchError):
     """The two passes of `replay` saw different statistics, so the gradient would be wrong."""
-
-
-class OutOfMemoryError(WholebatchError):
-    """Memory that does not suffice however small the work is cut; names the image or shape."""
 
 
 class Interrupted(WholebatchError):

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import paddle
 
 from pipelines.engine.gradient_buffer import GradientBuffer, SumOverProcesses
-from pipelines.engine.memory import is_out_of_memory, release_cached
 from pipelines.engine.precision import Precision
 from pipelines.engine.recovery import Recovery, WindowRestart
+from pipelines.engine.retry import Refusal, tried
 from pipelines.engine.step import Piece, Step, Weights
 from pipelines.engine.totals import Statistics, derivative, mismatch, relative, sum_statistics
 from pipelines.errors import OutOfMemoryError, UsageError
@@ -112,15 +112,13 @@ def _finished(run: Callable[[], Accumulated], step: Step, buffer: GradientBuffer
     for _ in range(_MOST_ATTEMPTS):
         buffer.reset()
         try:
-            return run()
+            accumulated = tried(run)
+            if not isinstance(accumulated, Refusal):
+                return accumulated
+            step.recovery.num_failures += 1
         except WindowRestart:
             pass
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
-            step.recovery.num_failures += 1
         _refuse_alone(step)
-        release_cached()
         paddle.set_rng_state(state)
     raise OutOfMemoryError(
         f"a window was begun {_MOST_ATTEMPTS} times and ran out of memory each time; free some memory"

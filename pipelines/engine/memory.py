@@ -37,10 +37,10 @@ def reset_peak() -> None:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed.
 
-    A MemoryError on the CPU, a RuntimeError that says so on a GPU; an OSError that quotes either where Python code
-    that Paddle's C++ had called met it.
+    A MemoryError on the CPU, a RuntimeError that says so on a GPU, OpenCV's code -4; an OSError that quotes either
+    where Python code that Paddle's C++ had called met it.
     """
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or "-4:Insufficient memory" in str(error):
         return True
     is_paddles = isinstance(error, (RuntimeError, OSError))
     return is_paddles and any(words in str(error) for words in ("ResourceExhausted", "Out of memory", "MemoryError"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import paddle
 
-from pipelines.engine.memory import is_out_of_memory, release_cached
+from pipelines.engine.retry import Refusal, tried
 from pipelines.errors import OutOfMemoryError
 
 _MOST_ATTEMPTS = 3
@@ -27,13 +27,8 @@ def step_whole(optimizer: paddle.optimizer.AdamW, parameters: Sequence[paddle.Te
     """
     before = {name: power.clone() for name, power in _powers(optimizer, parameters).items()}
     for num_failures in range(_MOST_ATTEMPTS):
-        try:
-            optimizer.step()
+        if not isinstance(tried(optimizer.step), Refusal):
             return num_failures
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
-        release_cached()
         now = _powers(optimizer, parameters)
         for parameter in parameters:
             if _was_stepped(before.get(parameter.name), now.get(parameter.name), optimizer._beta2):

@@ -15,8 +15,8 @@ from typing import Literal, TypeVar
 import paddle
 
 from pipelines.engine.batch_norm import running_statistics
-from pipelines.engine.memory import is_out_of_memory, release_cached
 from pipelines.engine.recompute import recomputing
+from pipelines.engine.retry import Refusal, tried
 from pipelines.errors import OutOfMemoryError
 from pipelines.records import MicroBatch
 from pipelines.task import Task
@@ -91,38 +91,38 @@ class Recovery:
         while pending:
             piece = pending.pop(0)
             outcome = self._attempted(piece, attempt)
-            if outcome is None:
+            if isinstance(outcome, Refusal):
                 pending[:0] = self._smaller(piece)
             else:
-                done.append((piece, outcome[0]))
+                done.append((piece, outcome))
         return done
 
     def run_whole(self, micro_batch: MicroBatch, attempt: Callable[[MicroBatch], Outcome]) -> Outcome | None:
-        """`attempt` once; None if it does not fit, which is remembered."""
+        """`attempt` once; None if it is known not to fit, or does not, which is remembered."""
+        if len(self.pieces([micro_batch])) > 1:
+            return None
         outcome = self._attempted(micro_batch, attempt)
-        if outcome is None:
+        if isinstance(outcome, Refusal):
             self._smaller(micro_batch)
             return None
-        return outcome[0]
+        return outcome
 
     def count_skipped(self, window: Iterable[MicroBatch]) -> int:
         """Samples of a window that `pieces` leaves out."""
         return sum(len(micro_batch) for micro_batch in window if micro_batch.shape_hw in self._unfit)
 
-    def _attempted(self, piece: MicroBatch, attempt: Callable[[MicroBatch], Outcome]) -> tuple[Outcome] | None:
-        """The outcome in a tuple, None if memory ran out."""
+    def _attempted(self, piece: MicroBatch, attempt: Callable[[MicroBatch], Outcome]) -> Outcome | Refusal:
         restore = _snapshot(self._task.network)
-        try:
+
+        def run() -> Outcome:
             with self._recomputing(piece.shape_hw):
-                return (attempt(piece),)
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
-        # only now, outside of the handler, is the traceback gone that kept the activations alive
-        self.num_failures += 1
-        restore()
-        release_cached()
-        return None
+                return attempt(piece)
+
+        outcome = tried(run)
+        if isinstance(outcome, Refusal):
+            self.num_failures += 1
+            restore()
+        return outcome
 
     @contextmanager
     def _recomputing(self, shape_hw: ShapeHW) -> Iterator[None]:
@@ -136,7 +136,7 @@ class Recovery:
         """What to try in place of a piece that did not fit."""
         shape, shown = piece.shape_hw, f"{len(piece)} x {piece.shape_hw[0]} x {piece.shape_hw[1]} px"
         if len(piece) > 1:
-            self._most[shape] = len(piece) // 2
+            self._most[shape] = (len(piece) + 1) // 2
             self._tell(f"out of memory at {shown}: from now on at most {self._most[shape]} of that shape at once")
         elif self._recompute == "auto" and shape not in self._recomputed and len(self._task.recomputable):
             self._recomputed.add(shape)
@@ -165,7 +165,7 @@ class Recovery:
             return ""
         for share in _PROBED_SHARES:
             height, width = (max(_STRIDE_PX, int(side * share) // _STRIDE_PX * _STRIDE_PX) for side in piece.shape_hw)
-            if self._attempted(self._probe(1, (height, width)), self.trial) is not None:
+            if not isinstance(self._attempted(self._probe(1, (height, width)), self.trial), Refusal):
                 return f" {height} x {width} px, longest side {max(height, width)}, was tried and fits."
         return " Nor does a fifth of its sides."
 
