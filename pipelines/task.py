@@ -27,7 +27,8 @@ class Task(Protocol):
     Attributes:
         network: the layer whose parameters are trained.
         exact_by: the cheapest method whose gradient is exact for this loss.
-        recomputable: layers whose activations may be computed twice instead of kept, none inside another.
+        recomputable: layers of the network, none inside another, that hold most of the activations of a forward; the
+            engine may have them computed again in the backward where memory is short. Empty: nothing to gain.
         divisor: for `rescale`, the name of the statistic that divides every term (else "").
     """
 

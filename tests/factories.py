@@ -107,8 +107,11 @@ class ToyTask:
     def __init__(self, loss: ToyLoss, network: paddle.nn.Layer, dtype: str):
         self.network = network.to(dtype=dtype)
         self.exact_by, self.divisor = loss.exact_by, loss.divisor
-        self.recomputable = [layer for layer in network.children() if isinstance(layer, paddle.nn.Conv2D)]
         self._loss, self._dtype = loss, dtype
+
+    @property
+    def recomputable(self) -> Sequence[paddle.nn.Layer]:
+        return list(self.network.children())
 
     def targets(self, image: np.ndarray, annotation: Any, source: str) -> Sample:
         return Sample(image, {"mask": np.asarray(annotation)}, source)

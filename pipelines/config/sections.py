@@ -40,7 +40,11 @@ class LearningRateSection(Section):
 
 
 class TrainSection(Section):
-    """One update is one effective batch; everything below counts updates."""
+    """One update is one effective batch; everything below counts updates.
+
+    `recompute`: activations are computed again in the backward, which takes time and saves memory (docs/memory.md);
+    auto: only where one image does not fit otherwise. `on_oom`: what to do about a shape of which not even that fits.
+    """
 
     effective_batch: Count = 32
     micro_batch: Count = 2

@@ -74,19 +74,20 @@ class Detector(nn.Layer):
 
     @property
     def recomputable(self) -> list[nn.Layer]:
-        """Blocks of the backbone: most of the activations, in layers of one tensor in and one out."""
-        return [block for layer in self.backbone.children() for block in _blocks(layer)]
+        """Layers, none inside another, that hold nearly all activations: the backbone's blocks, neck, head's features.
+
+        The head itself is never called (`heads` takes it apart), so its layers of features stand for it.
+        """
+        backbone: list[nn.Layer] = []
+        for part in self.backbone.children():
+            backbone += part if isinstance(part, nn.Sequential) else [part]
+        is_plus = self.kind == "PPYOLOEHead"
+        features = [*self.head.stem_cls, *self.head.stem_reg] if is_plus else [self.head.conv_feat]
+        return [*backbone, self.neck, *features]
 
     @property
     def dtype(self) -> str:
         return str(next(iter(self.parameters())).dtype).removeprefix("paddle.")
-
-
-def _blocks(layer: nn.Layer) -> list[nn.Layer]:
-    """What the lists of a layer hold, down to layers that are no list."""
-    if not isinstance(layer, (nn.LayerList, nn.Sequential)):
-        return [layer]
-    return [block for child in layer.children() for block in _blocks(child)]
 
 
 def build_network(network: str, class_names: tuple[str, ...]) -> Detector:

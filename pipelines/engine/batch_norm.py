@@ -48,3 +48,17 @@ def evaluation_mode(network: paddle.nn.Layer) -> Iterator[None]:
     finally:
         for layer, was_training in modes:
             layer.training = was_training
+
+
+@contextmanager
+def statistics_at_rest(layer: paddle.nn.Layer) -> Iterator[None]:
+    """Inside, a forward in train mode leaves the running statistics below `layer` as they are."""
+    norms = [norm for norm in layer.sublayers(include_self=True) if isinstance(norm, _BATCH_NORMS) and norm.training]
+    momenta = [norm._momentum for norm in norms]
+    for norm in norms:
+        norm._momentum = 1.0  # running = running * momentum + batch * (1 - momentum)
+    try:
+        yield
+    finally:
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm._momentum = momentum

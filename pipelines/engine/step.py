@@ -10,7 +10,6 @@ import paddle
 
 from pipelines.engine.gradient_buffer import GradientBuffer, SumOverProcesses, all_finite
 from pipelines.engine.precision import Precision
-from pipelines.engine.recompute import backward
 from pipelines.engine.recovery import Recovery, WindowRestart
 from pipelines.engine.totals import Statistics, sum_statistics, without_graph
 from pipelines.records import MicroBatch
@@ -168,7 +167,7 @@ class Step:
         terms = [weights[name] * value for name, value in statistics.items() if not value.stop_gradient]
         try:
             if terms:
-                backward(paddle.add_n(terms) * self._loss_scale)
+                (paddle.add_n(terms) * self._loss_scale).backward()
             return self._buffer.take(only_finite=self._precision.is_low and not in_full)
         except BaseException:
             self._buffer.discard()

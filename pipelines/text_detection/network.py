@@ -137,13 +137,9 @@ class DBNet(nn.Layer):
 
     @property
     def recomputable(self) -> list[nn.Layer]:
-        """Stem and stages of the backbone: most of the activations, in layers of one tensor in and one out."""
-        backbone = self.model.backbone
-        if hasattr(backbone, "embedder"):
-            stem, stages = backbone.embedder, backbone.encoder.stages
-        else:
-            stem, stages = backbone.encoder.convolution, backbone.encoder.blocks
-        return [stem, *stages.children()]
+        """Layers, none inside another, that hold nearly all activations: blocks of the backbone, neck, both heads."""
+        backbone = [block for part in self.model.backbone.children() for block in _blocks(part)]
+        return [*backbone, self.model.neck, self.head, self.threshold]
 
     def features(self, images: paddle.Tensor) -> paddle.Tensor:
         """The neck's output, (n, channels, height / 4, width / 4), in the dtype AMP chose.
@@ -259,6 +255,14 @@ def _unexpected_paddlex(architecture: _Architecture, reason: str) -> str:
         f"the installed paddlex does not hold {architecture.layer} as expected: {reason}; "
         "install the versions this package was checked with: pip install paddleocr==3.7.0 paddlex==3.7.2"
     )
+
+
+def _blocks(part: nn.Layer) -> list[nn.Layer]:
+    """What a stem or an encoder runs one after the other."""
+    blocks: list[nn.Layer] = []
+    for child in part.children():
+        blocks += child if isinstance(child, nn.LayerList) else [child]
+    return blocks
 
 
 def _at_path(layer: nn.Layer, path: str) -> Any:
