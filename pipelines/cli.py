@@ -201,6 +201,21 @@ def evaluate(
 
 
 @app.command()
+def plan(
+    config: ConfigFile,
+    memory: Annotated[str | None, typer.Option(help="Budget, 16GiB; default: train.memory, or what there is.")] = None,
+    overrides: Overrides = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Memory by shape for training and evaluation, and the micro-batches that fit."""
+    from pipelines.config import load_config
+    from pipelines.runs.plan import plan
+
+    budget = [] if memory is None else [f"train.memory={memory}"]
+    _write_json(json_file, plan(load_config(config, [*(overrides or []), *budget]), Terminal()))
+
+
+@app.command()
 def verify(
     config: ConfigFile,
     float64: Annotated[bool, typer.Option("--float64", help="Compute in double precision.")] = False,

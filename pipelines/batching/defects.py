@@ -59,6 +59,9 @@ class DefectAugmentation:
         check_scale_jitter(self.scale_jitter)
         check_shares(self, "shift_share", "min_visible")
 
+    def largest_shape(self, record: Record, choice: ShapeChoice) -> tuple[int, int]:
+        return choice.crop_hw
+
     def apply(
         self, look: Look, record: Record, choice: ShapeChoice, rng: np.random.Generator
     ) -> tuple[np.ndarray, DefectAnnotation]:

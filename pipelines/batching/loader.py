@@ -14,7 +14,7 @@ from pipelines.batching.image_cache import DEFAULT_BYTES, ImageCache
 from pipelines.batching.order import EveryRecordOnce, Mix, Position, epoch_order, num_windows, windows
 from pipelines.batching.pool import WorkerPool
 from pipelines.batching.sampling import Augmentation, SampleJob, SampleMaker, Targets
-from pipelines.batching.shapes import ShapePlan, group_by_shape
+from pipelines.batching.shapes import ShapeHW, ShapePlan, SizeOf, group_by_shape
 from pipelines.errors import DataError, UsageError
 from pipelines.records import MicroBatch, Record, Sample
 
@@ -61,6 +61,9 @@ class WindowLoader:
         prefetch_windows: windows being made while one is trained on.
         cache_bytes: decoded images kept, by all workers together.
 
+    Attributes:
+        size_of: samples a micro-batch, by shape; may be replaced between windows.
+
     Raises:
         DataError: no records.
         UsageError: an impossible count, or targets that can't be pickled.
@@ -87,7 +90,8 @@ class WindowLoader:
             raise DataError(f"{root}: the training split holds no image")
         _check_counts(effective_batch, micro_batch, workers, prefetch_windows, cache_bytes)
         self._records, self._plan, self._seed = records, plan, seed
-        self._effective_batch, self._micro_batch = effective_batch, micro_batch
+        self._effective_batch = effective_batch
+        self.size_of: SizeOf = lambda size_hw: micro_batch
         self._mix = mix or EveryRecordOnce(len(records))
         self._start, self._prefetch = start, prefetch_windows if workers else 0
         self._maker = SampleMaker(Path(root), augmentation, targets, ImageCache(cache_bytes // max(workers, 1)))
@@ -125,7 +129,23 @@ class WindowLoader:
                 position = position.following(self.windows_per_epoch)
             ready, samples = ahead.popleft()
             is_last = ready.window == self.windows_per_epoch - 1
-            yield Window(ready.epoch, ready.window, is_last, group_by_shape(samples(), self._micro_batch))
+            yield Window(ready.epoch, ready.window, is_last, group_by_shape(samples(), self.size_of))
+
+    def shape_shares(self) -> dict[ShapeHW, float]:
+        """Share of the samples of each shape, on average; whole pages at their largest."""
+        shares: dict[ShapeHW, float] = {}
+        for choice, share in self._plan.shares().items():
+            records = self._records if choice.is_page else self._records[:1]
+            for record in records:
+                shape = self._maker.augmentation.largest_shape(record, choice)
+                shares[shape] = shares.get(shape, 0.0) + share / len(records)
+        return shares
+
+    def blank(self, number: int, size_hw: ShapeHW) -> MicroBatch:
+        """A micro-batch of black images without anything in them, as large in memory as any of that shape."""
+        image = np.zeros((*size_hw, 3), np.uint8)
+        nothing = type(self._records[0].annotation)()
+        return MicroBatch.of([self._maker.targets(image, nothing, "a blank image")] * number)
 
     def jobs(self, position: Position) -> list[SampleJob]:
         """The samples of one window, as they will be asked for."""

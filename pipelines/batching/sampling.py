@@ -42,6 +42,10 @@ class Augmentation(Protocol):
         """
         ...
 
+    def largest_shape(self, record: Record, choice: ShapeChoice) -> tuple[int, int]:
+        """The largest (height, width) that `apply` may make of a record."""
+        ...
+
 
 @dataclass(frozen=True)
 class SampleJob:

@@ -6,7 +6,8 @@ window is cut, shapes may change within it. Crops come in runs of one shape so t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,9 @@ from pipelines.errors import UsageError
 from pipelines.records import MicroBatch, Sample
 
 STRIDE_PX = 32
+ShapeHW = tuple[int, int]
+SizeOf = Callable[[ShapeHW], int]
+"""Samples in a micro-batch, by their (height, width)."""
 
 # About 0.4 megapixels each, so that one micro-batch size fits all.
 DEFAULT_CROP_SHAPES = (
@@ -73,6 +77,12 @@ class ShapePlan:
             for position in range(num_samples)
         ]
 
+    def shares(self) -> dict[ShapeChoice, float]:
+        """Of the samples, on average."""
+        crops = (1 - self.whole_page_share) / len(self.crop_shapes)
+        pages = {ShapeChoice(max(self.crop_shapes, key=math.prod), is_page=True): self.whole_page_share}
+        return {**{ShapeChoice(shape): crops for shape in self.crop_shapes}, **(pages if self.whole_page_share else {})}
+
     def _dealt(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
         """Shapes as from a shuffled deck: none comes again before all have come."""
         while True:
@@ -80,13 +90,13 @@ class ShapePlan:
                 yield self.crop_shapes[index]
 
 
-def group_by_shape(samples: Sequence[Sample], micro_batch: int) -> list[MicroBatch]:
-    """All samples, each once, in micro-batches of one shape and at most `micro_batch`; order kept within a shape."""
+def group_by_shape(samples: Sequence[Sample], size_of: SizeOf) -> list[MicroBatch]:
+    """All samples, each once, in micro-batches of one shape and at most `size_of` it; order kept within a shape."""
     by_shape: dict[tuple[int, ...], list[Sample]] = {}
     for sample in samples:
         by_shape.setdefault(sample.image.shape, []).append(sample)
     return [
-        MicroBatch.of(group[start : start + micro_batch])
-        for group in by_shape.values()
-        for start in range(0, len(group), micro_batch)
+        MicroBatch.of(group[start : start + size_of((shape[0], shape[1]))])
+        for shape, group in by_shape.items()
+        for start in range(0, len(group), size_of((shape[0], shape[1])))
     ]

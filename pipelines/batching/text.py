@@ -79,6 +79,10 @@ class TextAugmentation:
         regions = view_annotation(annotation, matrix, size_hw, self.min_visible)
         return (self.colour.apply(seen, rng) if self.colour else seen), regions
 
+    def largest_shape(self, record: Record, choice: ShapeChoice) -> tuple[int, int]:
+        page_hw = self._page_hw(record.size_hw, self.scale_jitter[1]) if choice.is_page else None
+        return page_hw or choice.crop_hw
+
     def evaluation_scale(self, source_hw: tuple[int, int]) -> float:
         """Evaluation pixels per source pixel, from the areas: the rule rounds each side to 32 px."""
         height, width = self.evaluation_size(source_hw)

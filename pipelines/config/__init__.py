@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pipelines.config.defects import DefectConfig, FactorySection, ViewSection
 from pipelines.config.loading import CONFIGS, Config, dump_config, known_keys, load_config
-from pipelines.config.sections import RunConfig
+from pipelines.config.sections import RunConfig, TrainSection
 from pipelines.config.text import InvoicesSection, PostProcessSection, TextConfig, TuneSection
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "PostProcessSection",
     "RunConfig",
     "TextConfig",
+    "TrainSection",
     "TuneSection",
     "ViewSection",
     "dump_config",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, model_validator
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -42,12 +42,15 @@ class LearningRateSection(Section):
 class TrainSection(Section):
     """One update is one effective batch; everything below counts updates.
 
+    `micro_batch`: images of one forward; "auto" plans them by shape for `memory` ("16GiB"; by default the card's, or
+    most of what the host has free), see docs/memory.md.
     `recompute`: activations are computed again in the backward, which takes time and saves memory (docs/memory.md);
     auto: only where one image does not fit otherwise. `on_oom`: what to do about a shape of which not even that fits.
     """
 
     effective_batch: Count = 32
-    micro_batch: Count = 2
+    micro_batch: Count | Literal["auto"] = 2
+    memory: ByteSize | None = None
     updates: Count | None = None
     epochs: Count | None = None
     accumulation: Literal["exact", "labels", "rescale", "replay", "mean"] = "exact"
@@ -63,11 +66,16 @@ class TrainSection(Section):
     checkpoint_every_updates: Count = 10
     keep_checkpoints: Count = 2
 
+    @property
+    def fixed_micro_batch(self) -> int:
+        """The configured number, or what serves until "auto" is planned."""
+        return min(2, self.effective_batch) if self.micro_batch == "auto" else self.micro_batch
+
     @model_validator(mode="after")
     def _needs_one_length(self) -> TrainSection:
         if (self.updates is None) == (self.epochs is None):
             raise ValueError("give either updates or epochs, not both and not neither")
-        if self.micro_batch > self.effective_batch:
+        if self.micro_batch != "auto" and self.micro_batch > self.effective_batch:
             raise ValueError(
                 f"micro_batch {self.micro_batch} is more than effective_batch {self.effective_batch}: an update would"
                 " hold less than one micro-batch; lower micro_batch"

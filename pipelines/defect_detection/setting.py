@@ -82,6 +82,14 @@ class Setting:
         boxes = np.clip(merged.boxes_xyxy_px * factors, 0, limits)
         return DefectPrediction(boxes, merged.class_ids, merged.confidences)
 
+    def view_shapes(self, size_hw: tuple[int, int]) -> list[tuple[int, int]]:
+        """(height, width) of everything the network sees of an image of this size, padding included."""
+        scale = self.scale.of(size_hw)
+        scaled = size_hw if scale == 1.0 else tuple(max(1, round(side * scale)) for side in size_hw)
+        windows = tile_grid((scaled[0], scaled[1]), (self.tile_px, self.tile_px), self.overlap_px)
+        sizes = [(int(bottom - top), int(right - left)) for left, top, right, bottom in windows]
+        return [(height + -height % STRIDE_PX, width + -width % STRIDE_PX) for height, width in sizes]
+
     def finder(self, network: Detector) -> Find:
         """The network with its suppression of doubles."""
 

@@ -42,10 +42,10 @@ class Recovery:
         recompute: "always", "never", or "auto": for shapes of which one image does not fit otherwise.
         on_oom: what to do about a shape of which one image never fits: "stop", or "skip" its images, counted.
         tell: is given one sentence whenever something new is found out.
-        probe: to find the largest side that fits before stopping.
 
     Attributes:
         num_failures: allocations that failed so far.
+        probe: to find the largest side that fits before stopping; None: not tried.
         trial: forward and backward of a micro-batch, whose gradient nobody needs; for `probe`.
     """
 
@@ -56,11 +56,11 @@ class Recovery:
         recompute: Literal["auto", "always", "never"] = "auto",
         on_oom: Literal["stop", "skip"] = "stop",
         tell: Callable[[str], None] = lambda sentence: None,
-        probe: Probe | None = None,
     ):
         self.num_failures = 0
+        self.probe: Probe | None = None
         self.trial: Callable[[MicroBatch], object] | None = None
-        self._task, self._recompute, self._on_oom, self._tell, self._probe = task, recompute, on_oom, tell, probe
+        self._task, self._recompute, self._on_oom, self._tell = task, recompute, on_oom, tell
         self._most: dict[ShapeHW, int] = {}
         self._recomputed: set[ShapeHW] = set()
         self._unfit: set[ShapeHW] = set()
@@ -161,11 +161,11 @@ class Recovery:
 
     def _largest_side(self, piece: MicroBatch) -> str:
         """A sentence, from trying."""
-        if self._probe is None or self.trial is None:
+        if self.probe is None or self.trial is None:
             return ""
         for share in _PROBED_SHARES:
             height, width = (max(_STRIDE_PX, int(side * share) // _STRIDE_PX * _STRIDE_PX) for side in piece.shape_hw)
-            if not isinstance(self._attempted(self._probe(1, (height, width)), self.trial), Refusal):
+            if not isinstance(self._attempted(self.probe(1, (height, width)), self.trial), Refusal):
                 return f" {height} x {width} px, longest side {max(height, width)}, was tried and fits."
         return " Nor does a fifth of its sides."
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.engine.memory import peak_bytes
 from pipelines.engine.update import UpdateReport
 
 
@@ -41,7 +40,7 @@ class RunLog:
             "failures": report.failures,
             "seconds": round(report.seconds, 4),
             "data_seconds": round(data_seconds, 4),
-            "peak_bytes": peak_bytes(),
+            "peak_bytes": report.peak_bytes,
         }
         self._file.write(json.dumps(line, allow_nan=False) + "\n")
         self._file.flush()

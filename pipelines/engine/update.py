@@ -14,6 +14,7 @@ import paddle
 from pipelines.engine.accumulate import Accumulated, accumulate, resolve_method
 from pipelines.engine.ema import ExponentialMovingAverage
 from pipelines.engine.gradient_buffer import GradientBuffer, SumOverProcesses
+from pipelines.engine.memory import held_bytes, peak_bytes, reset_peak
 from pipelines.engine.optimizer_step import step_whole
 from pipelines.engine.precision import LossScale, Precision
 from pipelines.engine.recovery import Recovery
@@ -57,6 +58,7 @@ class UpdateReport:
         skipped: samples left out because not even one image of their shape fits in memory.
         in_full: micro-batches that overflowed in low precision and were done again in float32.
         failures: allocations that failed, and were recovered from.
+        peak_bytes: of tensors, in all, since the update began.
         seconds: of accumulation and step, without the loader.
     """
 
@@ -71,6 +73,7 @@ class UpdateReport:
     skipped: int
     in_full: int
     failures: int
+    peak_bytes: int
     seconds: float
 
 
@@ -118,6 +121,7 @@ class Updater:
             OutOfMemoryError: one image does not fit in memory.
         """
         started, failures = time.perf_counter(), self.recovery.num_failures
+        reset_peak()
         self._thaw()
         learning_rate, scale = self._schedule.at(self.num_updates), self.loss_scale.value
         accumulated = accumulate(
@@ -147,8 +151,45 @@ class Updater:
             skipped=self.recovery.count_skipped(window),
             in_full=in_full,
             failures=self.recovery.num_failures - failures,
+            peak_bytes=peak_bytes(),
             seconds=time.perf_counter() - started,
         )
+
+    def rehearse(self, window: Sequence[MicroBatch], recovery: Recovery | None = None) -> int:
+        """Forward and backward of a window whose gradient is thrown away.
+
+        Args:
+            window: as for `run`.
+            recovery: stands in for this updater's.
+
+        Returns:
+            Bytes of tensors taken above what was held before.
+
+        Raises:
+            OutOfMemoryError: one image does not fit in memory.
+        """
+        self._thaw()
+        held, random_state = held_bytes(), paddle.get_rng_state()
+        reset_peak()
+        accumulate(
+            self._task,
+            window,
+            self._method,
+            self._buffer,
+            precision=self._precision,
+            processes=None,
+            recovery=recovery or self.recovery,
+        )
+        taken = peak_bytes() - held
+        self._buffer.reset()
+        paddle.set_rng_state(random_state)
+        return taken
+
+    def resting_bytes(self) -> int:
+        """What tensors take between the micro-batches of an update: all that is held now, moments, summed gradients."""
+        trained = sum(parameter.size * parameter.element_size() for parameter in self._parameters)
+        has_moments = bool(self.optimizer.state_dict())
+        return held_bytes() + trained * (1 if has_moments else 3)
 
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the network holds the averaged weights, if there is an average."""

@@ -235,8 +235,10 @@ def mark_of(change: float | None, *, lower_is_better: bool = False) -> str:
 
 
 def _batch_arithmetic(train: Mapping[str, Any], log: Sequence[Mapping[str, Any]]) -> str:
-    steps = -(-train["effective_batch"] // train["micro_batch"])
-    said = f"{train['effective_batch']} = micro-batch {train['micro_batch']} × {steps} accumulation steps"
+    said = f"{train['effective_batch']} = micro-batches as large as fit, by shape"
+    if train["micro_batch"] != "auto":
+        steps = -(-train["effective_batch"] // train["micro_batch"])
+        said = f"{train['effective_batch']} = micro-batch {train['micro_batch']} × {steps} accumulation steps"
     if not log:
         return said
     num_micro_batches = [line["micro_batches"] for line in log]

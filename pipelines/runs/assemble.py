@@ -6,10 +6,10 @@ from pathlib import Path
 
 import paddle
 
-from pipelines.config import RunConfig
+from pipelines.config import RunConfig, TrainSection
 from pipelines.engine.batch_norm import train_with_frozen_statistics
 from pipelines.engine.precision import resolve_precision
-from pipelines.engine.recovery import Probe, Recovery
+from pipelines.engine.recovery import Recovery
 from pipelines.engine.schedule import LearningRateSchedule, capped_warmup, scaled_learning_rate, updates_per_epoch
 from pipelines.engine.update import ParameterGroup, Updater
 from pipelines.errors import UsageError
@@ -25,7 +25,6 @@ def build_updater(
     groups: dict[str, list[paddle.Tensor]],
     num_samples: int,
     reporter: Reporter,
-    probe: Probe | None = None,
 ) -> tuple[Updater, int]:
     """The updater of a run and its length in updates; prints what was derived, with the arithmetic."""
     train = config.train
@@ -34,9 +33,8 @@ def build_updater(
     peak = scaled_learning_rate(rate.base, rate.base_batch, train.effective_batch, rate.rule)
     warmup = capped_warmup(rate.warmup_updates, num_updates)
     precision = resolve_precision(train.precision)
-    steps = -(-train.effective_batch // train.micro_batch)
     reporter.note(
-        f"effective batch {train.effective_batch} = micro-batch {train.micro_batch} x {steps} accumulation steps;"
+        f"effective batch {train.effective_batch} = {_micro_batches(train, reporter)};"
         f" {num_updates} updates, {num_samples / train.effective_batch:.1f} an epoch of {num_samples} samples"
     )
     reporter.note(
@@ -46,8 +44,6 @@ def build_updater(
     )
     if precision.reason:
         reporter.note(f"precision {precision.name}: {precision.reason}")
-    if not _ACCUMULATION_STEPS[0] <= steps <= _ACCUMULATION_STEPS[1]:
-        _advise_steps(steps, train.effective_batch, reporter)
     num_frozen = train_with_frozen_statistics(task.network)
     reporter.note(f"{num_frozen} BatchNorms keep their statistics (frozen), {train.accumulation} accumulation")
     updater = Updater(
@@ -59,7 +55,7 @@ def build_updater(
         clip_norm=train.clip_norm,
         precision=precision,
         ema_decay=train.ema,
-        recovery=Recovery(task, recompute=train.recompute, on_oom=train.on_oom, tell=reporter.warn, probe=probe),
+        recovery=Recovery(task, recompute=train.recompute, on_oom=train.on_oom, tell=reporter.warn),
     )
     return updater, num_updates
 
@@ -91,6 +87,15 @@ def _groups(config: RunConfig, found: dict[str, list[paddle.Tensor]]) -> list[Pa
         for name, parameters in found.items()
         if parameters
     ]
+
+
+def _micro_batches(train: TrainSection, reporter: Reporter) -> str:
+    if train.micro_batch == "auto":
+        return "micro-batches as large as fit, by shape"
+    steps = -(-train.effective_batch // train.micro_batch)
+    if not _ACCUMULATION_STEPS[0] <= steps <= _ACCUMULATION_STEPS[1]:
+        _advise_steps(steps, train.effective_batch, reporter)
+    return f"micro-batch {train.micro_batch} x {steps} accumulation steps"
 
 
 def _advise_steps(steps: int, effective_batch: int, reporter: Reporter) -> None:

@@ -14,13 +14,13 @@ from pipelines.config import Config, dump_config
 from pipelines.engine.blend import Blend
 from pipelines.engine.checkpoint import save_checkpoint, save_weights
 from pipelines.engine.loop import Step, run_updates
-from pipelines.engine.memory import reset_peak
 from pipelines.engine.run_log import RunLog
 from pipelines.engine.update import Updater
 from pipelines.errors import Interrupted
 from pipelines.folders import write_text
 from pipelines.runs.assemble import build_updater, new_run_folder
 from pipelines.runs.interruption import stop_request
+from pipelines.runs.memory import RunMemory
 from pipelines.runs.report import report as write_report
 from pipelines.runs.reporter import ProgressBar, Reporter
 from pipelines.runs.wiring import Judge, Verdict, Wiring, wiring_of
@@ -82,7 +82,6 @@ class _Run:
 
     def learn(self, loader: WindowLoader, updater: Updater, num_updates: int) -> None:
         log = RunLog(self._folder)
-        reset_peak()
         title = f"training {self._config.run.name}"
         with (
             closing(log),
@@ -90,8 +89,10 @@ class _Run:
             self._reporter.progress(num_updates, title) as bar,
             stop_request() as request,
         ):
+            memory = RunMemory(self._config, self._task, updater, loader, self._reporter)
             for step in run_updates(updater, loader, num_updates):
                 self._record(step, log, bar)
+                memory.after(step.report)
                 if request.signal_number is not None:
                     self._stop(step, updater, request.signal_number)
                 self._after_update(step, updater, log, is_last=updater.num_updates == num_updates)

@@ -132,6 +132,14 @@ class Wiring(Protocol):
         """Windows of training samples as `setting` wants them."""
         ...
 
+    def evaluation_shapes(self, records: Sequence[Record]) -> dict[tuple[int, int], int]:
+        """How many images (or tiles) of each (height, width) the network sees when `records` are evaluated."""
+        ...
+
+    def look(self, task: Any, size_hw: tuple[int, int]) -> None:
+        """The forward of evaluation on a blank image of what the network sees."""
+        ...
+
     def counts(self, window: Sequence[MicroBatch]) -> dict[str, int]:
         """What a window's samples show, for the run's log."""
         ...

@@ -125,6 +125,6 @@ def window_loader(
         mix=samples.mix,
         seed=config.run.seed,
         effective_batch=config.train.effective_batch,
-        micro_batch=config.train.micro_batch,
+        micro_batch=config.train.fixed_micro_batch,
         workers=batching.workers,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -75,6 +76,13 @@ class DefectWiring:
         first = samples.mix.composition(loader.record_indices(Position()))
         self._reporter.note(f"the first window: {first.describe(self.classes)}")
         return loader
+
+    def evaluation_shapes(self, records: Sequence[Record]) -> dict[tuple[int, int], int]:
+        view = setting_of(self.configured_setting())
+        return dict(Counter(shape for record in records for shape in view.view_shapes(record.size_hw)))
+
+    def look(self, task: DefectDetection, size_hw: tuple[int, int]) -> None:
+        task.setting.finder(task.network)(np.zeros((*size_hw, 3), np.uint8))
 
     def counts(self, window: Sequence[MicroBatch]) -> dict[str, int]:
         num_defects = np.concatenate(_num_defects(window))

@@ -29,6 +29,6 @@ def window_loader(config: TextConfig, records: Sequence[Record], setting: PostPr
         ShapePlan(tuple(batching.crop_shapes), batching.whole_page_share),
         seed=config.run.seed,
         effective_batch=config.train.effective_batch,
-        micro_batch=config.train.micro_batch,
+        micro_batch=config.train.fixed_micro_batch,
         workers=batching.workers,
     )

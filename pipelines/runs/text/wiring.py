@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from pipelines.runs.text.pictures import TextPresentation
 from pipelines.runs.wiring import Row, Samples
 from pipelines.text_detection.forms import fuse
 from pipelines.text_detection.network import parameter_groups
+from pipelines.text_detection.resize import ResizeRule
 from pipelines.text_detection.task import TextDetection
 
 _CHECKED_IMAGES = 20
@@ -74,6 +76,14 @@ class TextWiring:
 
     def window_loader(self, samples: Samples, setting: PostProcessSection) -> WindowLoader:
         return window_loader(self.config, samples.records, setting)
+
+    def evaluation_shapes(self, records: Sequence[Record]) -> dict[tuple[int, int], int]:
+        resize = setting_of(self.configured_setting()).resize
+        return dict(Counter(resize.size_hw(record.size_hw) for record in records))
+
+    def look(self, task: TextDetection, size_hw: tuple[int, int]) -> None:
+        as_it_is = ResizeRule(limit_side=max(size_hw))
+        task.probability_map(np.zeros((*size_hw, 3), np.uint8), as_it_is)
 
     def counts(self, window: Sequence[MicroBatch]) -> dict[str, int]:
         return {}

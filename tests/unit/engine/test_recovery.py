@@ -103,9 +103,10 @@ def test_the_largest_side_that_fits_is_found_by_trying() -> None:
     def probe(number: int, size_hw: tuple[int, int]) -> MicroBatch:
         return MicroBatch.of(blank_samples(number, size_hw=size_hw))
 
-    large = split(toy_samples(1, size_hw=(128, 160)), (1,))
+    large, recovery = split(toy_samples(1, size_hw=(128, 160)), (1,)), Recovery(task)
+    recovery.probe = probe
     with pytest.raises(OutOfMemoryError, match=r"128 x 160 px .* 64 x 96 px, longest side 96, was tried and fits\."):
-        run(task, Recovery(task, probe=probe), large)
+        run(task, recovery, large)
 
 
 @pytest.mark.parametrize("exact_by", LOSSES)
