@@ -19,6 +19,7 @@ from pathlib import Path
 
 _PROBE_SECONDS = 120
 _SMI_SECONDS = 20
+_CGROUPS = (Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"))
 _UNLIMITED_BYTES = 2**60  # cgroup v1 writes "no limit" as a number of this order
 
 # Asked in a process of its own: a build that does not fit the machine can kill the interpreter that imports it.
@@ -113,10 +114,10 @@ def gather_facts() -> Facts:
         num_gpu_processes=len(_ask_driver("--query-compute-apps=pid")) if gpus else 0,
         memory_bytes=total,
         memory_available_bytes=available,
-        memory_limit_bytes=memory_limit(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")),
+        memory_limit_bytes=memory_limit(*_CGROUPS),
         shm_bytes=shutil.disk_usage("/dev/shm").total if Path("/dev/shm").is_dir() else None,
-        max_open_files=_max_open_files(),
-        num_cores=_num_cores(),
+        max_open_files=open_files_limit(),
+        num_cores=num_cores(),
         settings={name: value for name, value in sorted(os.environ.items()) if _is_setting(name)},
     )
 
@@ -134,15 +135,30 @@ def parse_gpus(rows: Sequence[str]) -> tuple[str, tuple[Gpu, ...]]:
 
 
 def memory_limit(cgroups: Path, membership: Path) -> int | None:
-    """The container's memory limit in bytes, cgroup v1 or v2; None without one.
+    """The container's memory limit in bytes, cgroup v1 or v2; None without one."""
+    names = ("memory.max", "memory.limit_in_bytes")
+    texts = (_read(folder / name).strip() for folder in _groups(cgroups, membership) for name in names)
+    limits = [int(text) for text in texts if text.isdigit()]
+    return min((limit for limit in limits if limit < _UNLIMITED_BYTES), default=None)
+
+
+def memory_in_use(cgroups: Path, membership: Path) -> int:
+    """Bytes that the container holds, without the page cache that the kernel gives back first; 0 if unknown."""
+    for folder in _groups(cgroups, membership):
+        used = (_read(folder / "memory.current") or _read(folder / "memory.usage_in_bytes")).strip()
+        cached = re.search(r"^(?:total_)?inactive_file (\d+)$", _read(folder / "memory.stat"), re.MULTILINE)
+        if used.isdigit():
+            return max(0, int(used) - (int(cached.group(1)) if cached else 0))
+    return 0
+
+
+def _groups(cgroups: Path, membership: Path) -> list[Path]:
+    """Folders of the own control group, version 2 then 1.
 
     A container sees its own group either at the root of `cgroups` or under the path that `membership` names.
     """
     own = [line.split(":", 2)[2].lstrip("/") for line in _read(membership).splitlines() if line.count(":") >= 2]
-    files = [cgroups / folder / "memory.max" for folder in ("", *own)]
-    files += [cgroups / "memory" / folder / "memory.limit_in_bytes" for folder in ("", *own)]
-    limits = [int(text) for text in (_read(file).strip() for file in files) if text.isdigit()]
-    return min((limit for limit in limits if limit < _UNLIMITED_BYTES), default=None)
+    return [root / folder for root in (cgroups, cgroups / "memory") for folder in ("", *own)]
 
 
 def _installed_packages() -> dict[str, str]:
@@ -188,15 +204,35 @@ def _memory() -> tuple[int | None, int | None]:
     return int(memory.total), int(memory.available)
 
 
-def _max_open_files() -> int | None:
+def usable_memory_bytes() -> int | None:
+    """What this process may still take: available on the machine, and left in its container; None if unknown."""
+    _, available = _memory()
+    if available is None:
+        return None
+    limit = memory_limit(*_CGROUPS)
+    return available if limit is None else max(0, min(available, limit - memory_in_use(*_CGROUPS)))
+
+
+def open_files_limit() -> int | None:
+    """Soft limit of open files of this process; None where there is none."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
         return None
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
-def _num_cores() -> int:
+def num_open_files() -> int | None:
+    """Files that this process has open; None where the system does not list them."""
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return None
+
+
+def num_cores() -> int:
+    """Cores that this process may use: its affinity, within its container's quota."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota, _, period = _read(Path("/sys/fs/cgroup/cpu.max")).strip().partition(" ")
     return max(1, min(allowed, int(quota) // int(period))) if quota.isdigit() and period.isdigit() else allowed

@@ -228,16 +228,22 @@ def _open_files(facts: Facts) -> Iterator[Finding]:
     if facts.max_open_files is None:
         return
     is_low = 0 <= facts.max_open_files < _LEAST_OPEN_FILES
-    advice = "workers may die of 'too many open files'; ulimit -n 4096" if is_low else ""
+    advice = "a run lowers its loader workers to what that allows; ulimit -n 4096" if is_low else ""
     yield Finding("open files", str(facts.max_open_files), "warn" if is_low else "ok", advice)
 
 
 def _settings(facts: Facts) -> Iterator[Finding]:
     for name, value in facts.settings.items():
-        advice = _SETTING_ADVICE.get((name, value.lower()), "")
+        advice = _SETTING_ADVICE.get((name, value.lower())) or _MEMORY_ADVICE.get(name, "")
         yield Finding(name, value, "warn" if advice else "ok", advice)
 
 
+_MEMORY_ADVICE = {
+    "FLAGS_gpu_memory_limit_mb": "Paddle takes no more of the card than this many MB; unset it for the whole card",
+    "FLAGS_initial_gpu_memory_in_mb": "is taken at the start, needed or not; unset it",
+    "FLAGS_reallocate_gpu_memory_in_mb": "is taken at every growth, needed or not; unset it",
+    "FLAGS_fraction_of_gpu_memory_to_use": "is taken at once by the older allocators; unset it",
+}
 _SETTING_ADVICE = {
     ("FLAGS_allocator_strategy", "naive_best_fit"): "takes most of the card at the start; auto_growth is the cure",
     ("FLAGS_enable_pir_api", "0"): "export then writes the old .pdmodel, which paddleocr 3 does not load; unset it",

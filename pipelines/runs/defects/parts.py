@@ -23,6 +23,7 @@ from pipelines.defect_detection.weights import load_weights
 from pipelines.records import Record
 from pipelines.runs.reporter import Reporter
 from pipelines.runs.wiring import Samples
+from pipelines.runs.worker_count import worker_count
 
 
 def setting_of(view: ViewSection) -> Setting:
@@ -103,7 +104,7 @@ def training_samples(
 
 
 def window_loader(
-    config: DefectConfig, samples: Samples, view: ViewSection, class_names: Sequence[str]
+    config: DefectConfig, samples: Samples, view: ViewSection, class_names: Sequence[str], reporter: Reporter
 ) -> WindowLoader:
     """Windows of training samples at the scale of evaluation."""
     batching = config.batching
@@ -126,5 +127,5 @@ def window_loader(
         seed=config.run.seed,
         effective_batch=config.train.effective_batch,
         micro_batch=config.train.fixed_micro_batch,
-        workers=batching.workers,
+        workers=worker_count(batching.workers, reporter),
     )

@@ -71,7 +71,7 @@ class DefectWiring:
         return parameter_groups(task.network)
 
     def window_loader(self, samples: Samples, setting: ViewSection) -> WindowLoader:
-        loader = window_loader(self.config, samples, setting, self.classes)
+        loader = window_loader(self.config, samples, setting, self.classes, self._reporter)
         assert isinstance(samples.mix, EpochMix)  # `samples` made it
         first = samples.mix.composition(loader.record_indices(Position()))
         self._reporter.note(f"the first window: {first.describe(self.classes)}")

@@ -9,10 +9,14 @@ from pipelines.batching.shapes import ShapePlan
 from pipelines.batching.text import TextAugmentation
 from pipelines.config import PostProcessSection, TextConfig
 from pipelines.records import Record
+from pipelines.runs.reporter import Reporter
 from pipelines.runs.text.parts import setting_of, targets_of
+from pipelines.runs.worker_count import worker_count
 
 
-def window_loader(config: TextConfig, records: Sequence[Record], setting: PostProcessSection) -> WindowLoader:
+def window_loader(
+    config: TextConfig, records: Sequence[Record], setting: PostProcessSection, reporter: Reporter
+) -> WindowLoader:
     """Windows of training samples at the scale and with the targets that belong to `setting`."""
     batching, parts = config.batching, setting_of(setting)
     return WindowLoader(
@@ -30,5 +34,5 @@ def window_loader(config: TextConfig, records: Sequence[Record], setting: PostPr
         seed=config.run.seed,
         effective_batch=config.train.effective_batch,
         micro_batch=config.train.fixed_micro_batch,
-        workers=batching.workers,
+        workers=worker_count(batching.workers, reporter),
     )

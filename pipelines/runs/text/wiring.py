@@ -75,7 +75,7 @@ class TextWiring:
         return parameter_groups(task.network)
 
     def window_loader(self, samples: Samples, setting: PostProcessSection) -> WindowLoader:
-        return window_loader(self.config, samples.records, setting)
+        return window_loader(self.config, samples.records, setting, self._reporter)
 
     def evaluation_shapes(self, records: Sequence[Record]) -> dict[tuple[int, int], int]:
         resize = setting_of(self.configured_setting()).resize

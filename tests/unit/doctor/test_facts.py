@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.doctor.facts import Gpu, gather_facts, memory_limit, parse_gpus
+from pipelines.doctor.facts import Gpu, gather_facts, memory_in_use, memory_limit, parse_gpus
 from pipelines.doctor.known_bad import version_tuple
 
 
@@ -79,3 +79,18 @@ def test_the_doctor_runs_where_nothing_is_installed(repository: Path) -> None:
     assert done.returncode == 1
     assert "bad   paddle         not installed" in done.stdout
     assert done.stderr == ""
+
+
+def test_what_a_container_holds_is_counted_without_the_page_cache(tmp_path: Path) -> None:
+    (tmp_path / "memory.current").write_text("5000\n")
+    (tmp_path / "memory.stat").write_text("anon 3000\ninactive_file 1500\nactive_file 500\n")
+    assert memory_in_use(tmp_path, tmp_path / "none") == 3500
+
+
+def test_version_1_of_control_groups_is_read_too(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    (folder / "memory.usage_in_bytes").write_text("900\n")
+    (folder / "memory.stat").write_text("inactive_file 1\ntotal_inactive_file 1\n")
+    assert memory_in_use(tmp_path, tmp_path / "none") == 899
+    assert memory_in_use(tmp_path / "nowhere", tmp_path / "none") == 0

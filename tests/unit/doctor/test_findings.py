@@ -187,6 +187,13 @@ def test_settings_that_hurt_are_told_and_others_listed() -> None:
     assert found(facts, "OMP_NUM_THREADS").verdict == "ok"
 
 
+def test_settings_of_the_allocator_are_told_whatever_their_value() -> None:
+    facts = replace(SOUND, settings={"FLAGS_gpu_memory_limit_mb": "6000", "FLAGS_allocator_strategy": "auto_growth"})
+    finding = found(facts, "FLAGS_gpu_memory_limit_mb")
+    assert (finding.value, finding.verdict) == ("6000", "warn") and "no more of the card" in finding.advice
+    assert found(facts, "FLAGS_allocator_strategy").verdict == "ok"
+
+
 @pytest.mark.parametrize(("python", "verdict"), [((3, 9, 18), "bad"), ((3, 10, 13), "ok"), ((3, 13, 0), "bad")])
 def test_only_supported_pythons_pass(python: tuple[int, int, int], verdict: str) -> None:
     assert found(replace(SOUND, python=python), "python").verdict == verdict
