@@ -118,7 +118,9 @@ def decoded(content: np.ndarray | bytes, reduction: int = 1) -> np.ndarray | Non
     is_jpeg = tuple(data[:2]) == _JPEG_START
     try:
         image = cv2.imdecode(data, _REDUCED[reduction if is_jpeg else 1])
-    except cv2.error:  # larger than OpenCV takes, say
+    except cv2.error as error:  # larger than OpenCV takes, say
+        if error.code == cv2.Error.StsNoMem:
+            raise MemoryError(f"no memory to decode a picture of {data.size} encoded bytes") from None
         return None
     if image is None or data[8:12].tobytes() != b"WEBP":
         return image

@@ -40,8 +40,10 @@ def is_out_of_memory(error: BaseException) -> bool:
     A MemoryError on the CPU, a RuntimeError that says so on a GPU, OpenCV's code -4; an OSError that quotes either
     where Python code that Paddle's C++ had called met it.
     """
-    if isinstance(error, MemoryError) or "-4:Insufficient memory" in str(error):
+    if isinstance(error, MemoryError):
         return True
+    if type(error).__module__ == "cv2":
+        return "(-4:" in str(error)
     is_paddles = isinstance(error, (RuntimeError, OSError))
     return is_paddles and any(words in str(error) for words in ("ResourceExhausted", "Out of memory", "MemoryError"))
 

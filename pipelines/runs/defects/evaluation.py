@@ -12,6 +12,8 @@ import numpy as np
 from pipelines.dataset import read_image
 from pipelines.defect_detection.task import DefectDetection
 from pipelines.engine.batch_norm import evaluation_mode
+from pipelines.engine.memory import release_cached
+from pipelines.engine.retry import with_second_try
 from pipelines.evaluation.defects import DefectScorer
 from pipelines.records import DefectPrediction, Record
 from pipelines.runs.reporter import Reporter
@@ -31,10 +33,34 @@ def evaluate_records(
     translate = _translation(task.network.class_names, class_names, reporter)
     with evaluation_mode(task.network), reporter.progress(len(records), title) as bar:
         for record in records:
-            prediction = task.predict([read_image(root / record.path)])[0]
+            prediction = _detected(task, root / record.path)
             scorer.update(translated(prediction, translate), record.annotation, record.size_hw)
             bar.advance()
+    release_cached()
     return scorer.compute()
+
+
+def _detected(task: DefectDetection, file: Path) -> DefectPrediction:
+    """What the task finds in an image; tiles are looked at one by one, so there is nothing smaller to fall back on.
+
+    Raises:
+        OutOfMemoryError: a tile was refused twice, or the image itself was.
+    """
+    setting = task.setting
+    find = setting.finder(task.network)
+
+    def find_patiently(view: np.ndarray) -> DefectPrediction:
+        return with_second_try(
+            lambda: find(view),
+            f"{file}: evaluation of a tile of {view.shape[1]} x {view.shape[0]} px found no memory, twice: lower"
+            f" evaluate.view.tile (it is {setting.tile_px}), or free memory on the device (wholebatch doctor tells who"
+            " else uses it)",
+        )
+
+    return with_second_try(
+        lambda: setting.detect_with(find_patiently, read_image(file)),
+        f"{file}: the image found no memory, twice: lower batching.workers, or free memory of the machine",
+    )
 
 
 def translated(prediction: DefectPrediction, translate: np.ndarray) -> DefectPrediction:

@@ -7,19 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pipelines.config import PostProcessSection, TuneSection
-from pipelines.dataset import read_image
 from pipelines.engine.batch_norm import evaluation_mode
+from pipelines.engine.memory import release_cached
 from pipelines.evaluation.text import TextScorer
 from pipelines.evaluation.tuning import TuneResult, objective_mean_hmean, tune
 from pipelines.records import Record
 from pipelines.runs.choice import spread_evenly
 from pipelines.runs.reporter import Reporter
 from pipelines.runs.text.buckets import bucket_of
+from pipelines.runs.text.maps import FittingMaps
 from pipelines.runs.text.parts import setting_of
-from pipelines.text_detection.task import TextDetection
+from pipelines.text_detection.task import Setting, TextDetection
 
 HMEANS = ("hmean_50", "hmean_70", "hmean_80")
 
@@ -31,15 +30,14 @@ def evaluate_records(
     edges_px: Sequence[int],
     reporter: Reporter,
     title: str = "evaluation",
+    maps: FittingMaps | None = None,
 ) -> dict[str, Any]:
-    """Metrics of `task` at its setting, image by image, each at its own size."""
-    scorer = TextScorer()
-    with evaluation_mode(task.network), reporter.progress(len(records), title) as bar:
-        for record in records:
-            prediction = task.predict([read_image(root / record.path)])[0]
-            scorer.update(prediction, record.annotation, record.size_hw, bucket_of(record, edges_px))
-            bar.advance()
-    return scorer.compute()
+    """Metrics of `task` at its setting, image by image, each at its own size.
+
+    `maps` knows from earlier evaluations what does not fit the memory; "capped_images" says how many were affected.
+    """
+    [metrics] = _evaluate(task, root, records, [task.setting], edges_px, reporter, title, maps)
+    return metrics
 
 
 def tune_setting(
@@ -50,30 +48,47 @@ def tune_setting(
     options: TuneSection,
     edges_px: Sequence[int],
     reporter: Reporter,
+    maps: FittingMaps | None = None,
 ) -> TuneResult[PostProcessSection]:
     """Grid search over limit side and post-processing on (training) records; the network runs once a limit side."""
     chosen = spread_over_buckets(records, options.max_images, edges_px)
     candidates = setting_candidates(shipped, options)
-    maps: dict[int, list[np.ndarray]] = {}
+    metrics: dict[PostProcessSection, dict[str, Any]] = {}
+    for side in dict.fromkeys(candidate.limit_side for candidate in candidates):
+        alike = [candidate for candidate in candidates if candidate.limit_side == side]
+        settings = [setting_of(candidate) for candidate in alike]
+        title = f"tuning on {len(chosen)} training images, limit side {side}"
+        found = _evaluate(task, root, chosen, settings, edges_px, reporter, title, maps)
+        metrics.update(zip(alike, found, strict=True))
+    return tune(candidates, metrics.__getitem__, objective_mean_hmean)
 
-    with reporter.progress(len(candidates), f"tuning on {len(chosen)} training images") as bar:
 
-        def evaluate(candidate: PostProcessSection) -> dict[str, Any]:
-            setting = setting_of(candidate)
-            if candidate.limit_side not in maps:
-                maps.clear()
-                with evaluation_mode(task.network):
-                    maps[candidate.limit_side] = [
-                        task.probability_map(read_image(root / record.path), setting.resize) for record in chosen
-                    ]
-            scorer = TextScorer()
-            for record, probability in zip(chosen, maps[candidate.limit_side], strict=True):
+def _evaluate(
+    task: TextDetection,
+    root: Path,
+    records: Sequence[Record],
+    settings: Sequence[Setting],
+    edges_px: Sequence[int],
+    reporter: Reporter,
+    title: str,
+    maps: FittingMaps | None,
+) -> list[dict[str, Any]]:
+    """Metrics at settings of one resize rule. One map is held at a time, however many images and settings there are."""
+    maps = maps or FittingMaps(task, reporter)
+    scorers = [TextScorer() for _ in settings]
+    num_capped = 0
+    with evaluation_mode(task.network), reporter.progress(len(records), title) as bar:
+        for record in records:
+            probability, is_capped = maps(root / record.path, record.size_hw, settings[0].resize)
+            num_capped += is_capped
+            for setting, scorer in zip(settings, scorers, strict=True):
                 prediction = setting.post_process(probability, record.size_hw)
                 scorer.update(prediction, record.annotation, record.size_hw, bucket_of(record, edges_px))
             bar.advance()
-            return scorer.compute()
-
-        return tune(candidates, evaluate, objective_mean_hmean)
+    release_cached()
+    if num_capped:
+        reporter.warn(f"{title}: {num_capped} of {len(records)} images smaller than in deployment, for lack of memory")
+    return [{**scorer.compute(), "capped_images": num_capped} for scorer in scorers]
 
 
 def setting_candidates(shipped: PostProcessSection, options: TuneSection) -> list[PostProcessSection]:

@@ -11,6 +11,7 @@ from pipelines.evaluation.tuning import TuneResult, objective_mean_hmean
 from pipelines.records import Record
 from pipelines.runs.reporter import Reporter
 from pipelines.runs.text.evaluation import evaluate_records, lower_cells, tune_setting
+from pipelines.runs.text.maps import FittingMaps
 from pipelines.runs.text.parts import setting_of
 from pipelines.runs.wiring import Verdict
 from pipelines.text_detection.task import TextDetection
@@ -31,6 +32,7 @@ class TextJudge:
     ):
         self._config, self._task, self._reporter = config, task, reporter
         self._train_records, self._val_records = train_records, val_records
+        self._maps = FittingMaps(task, reporter)  # one for the run: what did not fit once is not tried every time
         self._limit_side: int | None = None
         self._baseline: TextVerdict
 
@@ -73,14 +75,13 @@ class TextJudge:
             shipped = shipped.model_copy(update={"limit_side": self._limit_side})
             options = options.model_copy(update={"limit_sides": [self._limit_side]})
         root, edges = self._config.data.root, evaluate.bucket_edges_px
-        return tune_setting(self._task, root, self._train_records, shipped, options, edges, self._reporter)
+        return tune_setting(self._task, root, self._train_records, shipped, options, edges, self._reporter, self._maps)
 
     def _on_val(self, setting: PostProcessSection, title: str) -> dict[str, Any]:
         config = self._config
         self._task.setting = setting_of(setting)
-        return evaluate_records(
-            self._task, config.data.root, self._val_records, config.evaluate.bucket_edges_px, self._reporter, title
-        )
+        root, edges = config.data.root, config.evaluate.bucket_edges_px
+        return evaluate_records(self._task, root, self._val_records, edges, self._reporter, title, self._maps)
 
 
 def _verdict(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import paddle
@@ -30,7 +31,21 @@ class Detector:
     def __init__(self, find: Callable[[np.ndarray], DefectPrediction], class_names: Sequence[str] = ()):
         self.network = paddle.nn.Identity()
         self.network.class_names = tuple(class_names)
-        self._find = find
+        self.setting = WholeImages(find)
 
     def predict(self, images: Sequence[np.ndarray]) -> list[DefectPrediction]:
-        return [self._find(image) for image in images]
+        return [self.setting.find(image) for image in images]
+
+
+@dataclass(frozen=True)
+class WholeImages:
+    """Stands in for a detector's `Setting`: no scale, no tiles."""
+
+    find: Callable[[np.ndarray], DefectPrediction]
+    tile_px: int = 640
+
+    def finder(self, network: paddle.nn.Layer) -> Callable[[np.ndarray], DefectPrediction]:
+        return self.find
+
+    def detect_with(self, find: Callable[[np.ndarray], DefectPrediction], image: np.ndarray) -> DefectPrediction:
+        return find(image)
