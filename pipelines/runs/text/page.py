@@ -133,6 +133,9 @@ def facts(result: RunResult) -> list[list[str]]:
         f"{evaluated['num_images']} images, {evaluated['num_regions']} text regions,"
         f" {evaluated['num_ignored_regions']} ignore regions"
     )
+    capped = max(result.metrics[stage].get("capped_images", 0) for stage in ("shipped", "best"))
+    if capped:
+        amounts += f"; {capped} images smaller than in deployment, for lack of memory"
     return [
         ["network", f"{model['network']}, {model['form']} form, from {model['weights']}{detached}"],
         ["dataset", f"{result.config['data']['root']}; val: {amounts}"],
