@@ -5,7 +5,8 @@ Run:
 
 Takes the configuration's own loader, network and updater; nothing is evaluated or written. Resident sizes are what the
 system says (RSS) after each update, of this process and of all workers; `tensors` is what Paddle's allocator holds.
-Exit code 1 when the resident size of the last fifth of the updates is more than 5 % above that of the second fifth.
+Exit code 1 when the resident size of the last fifth of the updates is more than 5 % above that of the second fifth: take
+enough updates that the workers' image cache (512 MiB) is full by then.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ def main() -> int:
         ratio = after / before if before else 1.0
         grows |= ratio > GROWTH_BOUND and name != "tensors"
         print(f"{name:12}{before / 2**20:14.0f}{after / 2**20:12.0f}{ratio:8.3f}{most / 2**20:8.0f}")
+    for name in ("process", "workers"):
+        tenths = [getattr(sizes[len(sizes) * part // 10 - 1], name) / 2**20 for part in range(1, 11)]
+        print(f"{name}, MiB after each tenth: {' '.join(f'{tenth:.0f}' for tenth in tenths)}")
     return int(grows)
 
 
