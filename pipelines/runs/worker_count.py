@@ -38,7 +38,7 @@ def worker_count(asked: int, reporter: Reporter) -> int:
     count, why = affordable(asked, room_here())
     if count < asked:
         instead = f"{count} instead of {asked} loader workers" if count else "images are loaded in this process"
-        reporter.warn(f"batching.workers: {instead}, for {why}; samples and results stay the same")
+        reporter.warn(f"batching.workers: {instead}, because {why}; samples and results stay the same")
     return count
 
 

@@ -5,8 +5,8 @@ Run:
 
 Takes the configuration's own loader, network and updater; nothing is evaluated or written. Resident sizes are what the
 system says (RSS) after each update, of this process and of all workers; `tensors` is what Paddle's allocator holds.
-Exit code 1 when the resident size of the last fifth of the updates is more than 5 % above that of the second fifth: take
-enough updates that the workers' image cache (512 MiB) is full by then.
+Exit code 1 when the resident size of the last fifth of the updates is more than 5 % above that of the second fifth:
+take enough updates that the workers' image cache (512 MiB) is full by then.
 """
 
 from __future__ import annotations

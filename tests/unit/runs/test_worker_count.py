@@ -49,15 +49,15 @@ def test_fewer_workers_are_told_with_the_reason_and_the_way_out(recorder, monkey
     monkeypatch.setattr(module, "usable_memory_bytes", lambda: 2**36)
     assert worker_count(8, recorder) == 5
     assert recorder.warnings == [
-        "batching.workers: 5 instead of 8 loader workers, for only 50 more files may be open (ulimit -n 4096 raises"
-        " that); samples and results stay the same"
+        "batching.workers: 5 instead of 8 loader workers, because only 50 more files may be open (ulimit -n 4096"
+        " raises that); samples and results stay the same"
     ]
 
 
 def test_no_room_for_one_loads_in_the_training_process(recorder, monkeypatch):
     monkeypatch.setattr(module, "room_here", lambda: Room(16, 2**20, 10**4))
     assert worker_count(2, recorder) == 0
-    assert "images are loaded in this process, for 1 MiB of memory are free" in recorder.warnings[0]
+    assert "images are loaded in this process, because 1 MiB of memory are free" in recorder.warnings[0]
 
 
 def test_no_workers_asked_is_no_question(recorder, monkeypatch):

@@ -75,6 +75,13 @@ def test_a_detached_threshold_branch_is_told(won: RunResult) -> None:
     assert "no gradient" not in dict(page.facts(won))["network"]
 
 
+def test_images_evaluated_smaller_for_lack_of_memory_are_told_beside_the_dataset(won: RunResult) -> None:
+    assert "smaller" not in page.facts(won)[1][1]
+    best = {**won.metrics["best"], "capped_images": 2}
+    said = page.facts(replace(won, metrics={**won.metrics, "best": best}))[1][1]
+    assert said.endswith("; 2 images smaller than in deployment, for lack of memory")
+
+
 def test_trials_are_listed_best_first_with_what_differs_alone(won: RunResult) -> None:
     table = page.trials_table(won)
     assert table is not None
