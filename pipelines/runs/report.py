@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pipelines.config import load_config
 from pipelines.dataset import read_image
 from pipelines.engine.batch_norm import evaluation_mode
+from pipelines.engine.retry import with_second_try
 from pipelines.engine.schedule import scaled_learning_rate
 from pipelines.errors import UsageError, WholebatchError
 from pipelines.report import ChangedImage, Findings, RunResult, write_report
 from pipelines.report.pictures import amount_of_change
 from pipelines.runs.reporter import Quiet, Reporter
 from pipelines.runs.wiring import Wiring, wiring_of
+from pipelines.task import Task
 
 _TRIED_IMAGES = 8  # two forward passes each: a report must not cost another evaluation
 _SHOWN_IMAGES = 4
@@ -50,7 +53,7 @@ def changed_images(run: Path, wiring: Wiring, result: RunResult, reporter: Repor
             found = []
             with evaluation_mode(task.network):
                 for record in records:
-                    (prediction,) = task.predict([read_image(root / record.path)])
+                    (prediction,) = _predicted(task, root / record.path)
                     found.append(wiring.page.findings(record, prediction, metrics))
                     bar.advance()
             return found
@@ -63,6 +66,11 @@ def changed_images(run: Path, wiring: Wiring, result: RunResult, reporter: Repor
         wiring.page.changed_image(record, read_image(root / record.path), one, other)
         for record, one, other in (compared[i] for i in order[:_SHOWN_IMAGES] if any(changes[i]))
     ]
+
+
+def _predicted(task: Task, file: Path) -> Sequence[Any]:
+    told = f"{file}: drawing what the model finds needs more memory than there is"
+    return with_second_try(lambda: task.predict([read_image(file)]), told)
 
 
 def read_run(run: Path) -> tuple[Wiring, RunResult]:

@@ -14,7 +14,7 @@ import pytest
 
 from pipelines.config import dump_config, load_config
 from pipelines.dataset import format_coco
-from pipelines.errors import UsageError
+from pipelines.errors import OutOfMemoryError, UsageError
 from pipelines.records import DefectPrediction, Record
 from pipelines.report import RunResult
 from pipelines.runs.defects.page import DefectPage
@@ -154,6 +154,17 @@ def test_two_models_that_find_the_same_leave_nothing_to_show(tmp_path, four_imag
     stage = {"setting": {}, "threshold": 0.5, "per_class": dict.fromkeys(CLASSES)}
     result = RunResult({}, {"shipped": stage, "baseline": stage, "best": {**stage, "update": 8}}, "AP50", [], 0.001)
     assert changed_images(tmp_path, Wiring(tmp_path, four_images, same, same), result, Quiet()) == []
+
+
+def test_pictures_that_find_no_memory_are_a_typed_error_which_the_page_says_instead(tmp_path, four_images):
+    def refuse(image: np.ndarray) -> DefectPrediction:
+        raise MemoryError
+
+    full = Detector(refuse)
+    stage = {"setting": {}, "threshold": 0.5, "per_class": dict.fromkeys(CLASSES)}
+    result = RunResult({}, {"shipped": stage, "baseline": stage, "best": {**stage, "update": 8}}, "AP50", [], 0.001)
+    with pytest.raises(OutOfMemoryError, match=r"\.png: drawing what the model finds needs more memory"):
+        changed_images(tmp_path, Wiring(tmp_path, four_images, full, full), result, Quiet())
 
 
 def test_the_page_of_a_defect_run_comes_the_same_way(tmp_path: Path):
