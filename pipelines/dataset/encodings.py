@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 from pipelines.errors import DataError
 
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+"""A lone surrogate: JSON and names of files may give one, UTF-8 can't hold it."""
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_UNCOMMON = 0.1

@@ -76,7 +76,7 @@ def region_from_entry(entry: Any) -> TextRegion:
     is_ignored = transcription in IGNORED_TRANSCRIPTIONS or entry.get("difficult") is True
     try:
         return TextRegion(np.array(points, dtype=np.float32), transcription, is_ignored)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:  # JSON has integers that no float holds
         raise DataError(str(error)) from None
 
 

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pipelines.dataset.encodings import HALF_CHARACTER
 from pipelines.errors import UsageError
 from pipelines.prep.raw import RawBox, RawDefects
 from pipelines.records import Fault
@@ -61,6 +62,7 @@ def class_names(
         UsageError: `chosen` has a blank name, one name twice, or one that looks like a slip of the pen.
     """
     spellings = Counter(box.class_name for raw in raws for box in raw.regions if _is_name(box.class_name))
+    listed = [name for name in listed if _is_name(name)]
     best = _best_spellings(spellings, listed, chosen)
     names = tuple(best[key] for key in _ordered(best, listed, chosen))
     meanings = {spelling: _meaning(spelling, names, chosen is not None) for spelling in spellings}
@@ -74,7 +76,8 @@ def is_ignore_class(name: str) -> bool:
 
 
 def _is_name(name: object) -> bool:
-    return isinstance(name, str) and bool(name.strip())
+    """Half a character (a lone surrogate) can't be written to a label file."""
+    return isinstance(name, str) and bool(name.strip()) and not HALF_CHARACTER.search(name)
 
 
 def _key(name: str) -> str:

@@ -19,6 +19,7 @@ from pipelines.prep.raw import DefectItem, DrawnItem, RawShape, RawText, size_fr
 from pipelines.prep.shapes import as_defects, as_text, ellipse, enclosing_box, outline_of, rectangle
 from pipelines.records import Fault
 
+_CLOSED = ("polygon", "rectangle", "circle", "mask", "rotation", "quadrilateral")
 _OPEN = ("line", "linestrip", "point", "points")
 
 
@@ -81,6 +82,8 @@ def _shape(shape: Any, number: int) -> RawShape:
         radius = math.dist(*outline)
         outline = ellipse(outline[0], (radius, radius))
     role: Literal["line", "mask", "area"] = "line" if kind in _OPEN else "mask" if kind == "mask" else "area"
+    if kind not in (*_OPEN, *_CLOSED):
+        repairs = (*repairs, f"shape_type {kind!r} is not known here: its points are taken as an outline")
     return replace(drawn, outline=outline, kind=role, repairs=repairs)
 
 

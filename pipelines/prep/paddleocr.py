@@ -17,6 +17,8 @@ from pipelines.records import Fault
 
 _SPACED = re.compile(r"^(\S.*?\.(?:jpe?g|png|bmp|tiff?|webp))\s+(\[.*\])\s*$", re.IGNORECASE)
 
+_CONTROL = re.compile(r"[\x00-\x1f]")
+
 
 def read_paddleocr(source: Path, images: Path | None) -> Iterator[RawText | Fault]:
     """Images of a label file, or of the label files in a folder.
@@ -163,6 +165,10 @@ def _mended(lines: list[tuple[int, str]], start: int) -> tuple[tuple[str, list[A
     spaced = _SPACED.match(line)
     if spaced and "\t" not in line and (parsed := _parsed(f"{spaced[1]}\t{spaced[2]}")):
         return parsed, "spaces taken for the tab", 1
+    path, tab, text = line.partition("\t")
+    escaped = _CONTROL.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
+    if tab and escaped != text and (parsed := _parsed(f"{path}\t{escaped}")):
+        return parsed, "taken as part of the text", 1
     # A line break inside a transcription cuts a line in two; its other half has no tab.
     for used in (2, 3):
         following = [text for _, text in lines[start + 1 : start + used]]

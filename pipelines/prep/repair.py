@@ -7,6 +7,8 @@
 | quad in bow-tie order | reordered around its centre |
 | other crossing outline | its convex hull becomes an ignore region: neither text nor background |
 | partly outside the image | clipped to the image |
+| one outline twice | kept once |
+| half a character (a lone surrogate) in a transcription | U+FFFD |
 | fewer than 3 points, no area, not numbers, wholly outside | dropped |
 """
 
@@ -19,6 +21,7 @@ import cv2
 import numpy as np
 
 from pipelines.dataset.box_checks import LARGEST_PX
+from pipelines.dataset.encodings import HALF_CHARACTER
 from pipelines.dataset.region_checks import MIN_AREA_PX, compact, region_faults
 from pipelines.geometry import clip_polygon, is_simple_polygon, polygon_area, untangle_quad
 from pipelines.prep.raw import READ_AS_NUMBERS, RawRegion, RawText
@@ -40,23 +43,36 @@ def repaired_regions(raw: RawText, size_hw: tuple[int, int]) -> tuple[tuple[Text
     """All regions of an image of (height, width) px that can be drawn, and a fault for every change."""
     regions: list[TextRegion] = []
     faults: list[Fault] = []
+    outlines: set[tuple[bytes, bool]] = set()
     sound = _sound_regions(raw.regions, size_hw)
     for number, region in enumerate(raw.regions):
-        if number in sound:
-            regions.append(sound[number])
-            continue
         try:
-            repaired = _repaired(region, size_hw)
+            repaired = sound.get(number) or _repaired(region, size_hw)
         except DroppedRegion as error:
             faults.append(Fault(raw.label, str(error), "dropped", region.line, region.item))
             continue
-        regions.append(TextRegion(repaired.points_px, region.transcription, repaired.is_ignored))
-        if repaired.repairs:
-            faults.append(Fault(raw.label, "; ".join(repaired.repairs), "repaired", region.line, region.item))
+        repairs = list(repaired.repairs)
+        text = _writable(region.transcription, repairs)
+        outline = (repaired.points_px.tobytes(), repaired.is_ignored)
+        if outline in outlines:
+            repairs.append(f"the same outline twice {compact(repaired.points_px)}: kept once")
+        else:
+            outlines.add(outline)
+            regions.append(TextRegion(repaired.points_px, text, repaired.is_ignored))
+        if repairs:
+            faults.append(Fault(raw.label, "; ".join(repairs), "repaired", region.line, region.item))
     return tuple(regions), faults
 
 
-def _sound_regions(raws: tuple[RawRegion, ...], size_hw: tuple[int, int]) -> dict[int, TextRegion]:
+def _writable(text: str, repairs: list[str]) -> str:
+    """A transcription that UTF-8 can hold: JSON may give half of a character that needs two escapes."""
+    if not HALF_CHARACTER.search(text):
+        return text
+    repairs.append("half a character in the transcription: replaced by U+FFFD")
+    return HALF_CHARACTER.sub("\ufffd", text)
+
+
+def _sound_regions(raws: tuple[RawRegion, ...], size_hw: tuple[int, int]) -> dict[int, _Repaired]:
     """By index, the regions nothing is wrong with: nearly all of them, and checked together."""
     numbers: list[int] = []
     regions: list[TextRegion] = []
@@ -67,7 +83,11 @@ def _sound_regions(raws: tuple[RawRegion, ...], size_hw: tuple[int, int]) -> dic
             regions.append(TextRegion(points, raw.transcription, raw.is_ignored))
     faulty = {index for index, _ in region_faults(regions, size_hw)}
     pairs = zip(numbers, regions, strict=True)
-    return {number: region for index, (number, region) in enumerate(pairs) if index not in faulty}
+    return {
+        number: _Repaired(region.points_px, region.is_ignored, ())
+        for index, (number, region) in enumerate(pairs)
+        if index not in faulty
+    }
 
 
 def _numeric(points: Any) -> np.ndarray | None:
@@ -77,6 +97,9 @@ def _numeric(points: Any) -> np.ndarray | None:
     except ValueError:
         return None
     if array.dtype.kind not in "iuf" or array.ndim != 2 or array.shape[1] != 2:
+        return None
+    # numpy takes true for 1
+    if any(isinstance(coordinate, bool) for point in points for coordinate in point):
         return None
     # nan compares as false
     if not ((array >= -LARGEST_PX) & (array <= LARGEST_PX)).all():
@@ -112,8 +135,8 @@ def _points_of(raw: RawRegion, repairs: list[str]) -> np.ndarray:
     points = _numeric(raw.points)
     if points is None:
         try:
-            points = _numeric([[float(c) for c in point] for point in raw.points])
-        except (TypeError, ValueError):
+            points = _numeric([[_number(c) for c in point] for point in raw.points])
+        except (TypeError, ValueError, OverflowError):
             points = None
         if points is None:
             raise DroppedRegion(f"points must be numbers [[x, y], ...], but are {str(raw.points)[:80]}")
@@ -124,6 +147,12 @@ def _points_of(raw: RawRegion, repairs: list[str]) -> np.ndarray:
     if len(distinct) < len(points):
         repairs.append(f"{len(points) - len(distinct)} repeated point(s) removed")
     return distinct
+
+
+def _number(written: Any) -> float:
+    if isinstance(written, bool):
+        raise TypeError("true is no coordinate")
+    return float(written)
 
 
 def _without_repeats(points: np.ndarray) -> np.ndarray:

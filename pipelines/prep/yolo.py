@@ -114,7 +114,7 @@ def _shapes(lines: Sequence[str], size_hw: tuple[int, int], data: YoloData) -> I
 def _shape(line: str, item: str, size_hw: tuple[int, int], data: YoloData) -> RawShape:
     fields = line.split()
     try:
-        class_id = int(fields[0])
+        class_id = _whole(fields[0])
         shares = [float(field) for field in fields[1:]]
     except ValueError:
         return RawShape(
@@ -133,6 +133,14 @@ def _shape(line: str, item: str, size_hw: tuple[int, int], data: YoloData) -> Ra
         return RawShape(corners, class_name, item=item)
     points = [(x * width, y * height) for x, y in zip(shares[::2], shares[1::2], strict=True)]
     return RawShape(outline_of(points)[0], class_name, item=item)
+
+
+def _whole(field: str) -> int:
+    """A class number; numpy writes 1.000000e+00. Raises ValueError."""
+    number = float(field)
+    if not number.is_integer():
+        raise ValueError(field)
+    return int(number)
 
 
 def _wrong(shares: Sequence[float], class_id: int, names: Mapping[int, str]) -> str:

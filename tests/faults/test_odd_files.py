@@ -16,11 +16,13 @@ import pytest
 
 from pipelines.dataset import load_defect_split, load_split, read_image
 from pipelines.errors import DataError
-from pipelines.records import Record
+from pipelines.records import Record, TextAnnotation
 from tests.faults import tiny_images as tiny
 from tests.faults.conftest import Command
 from tests.faults.odd_documents import ODD_DOCUMENTS
 from tests.faults.odd_images import ODD_IMAGES, OddImage, expected_picture
+from tests.faults.odd_labels import ODD_LABELS
+from tests.faults.raw_sources import DEFECT_SOURCES, TEXT_SOURCES
 from tests.faults.tiny_documents import pdf
 
 NUM_SOUND = 3
@@ -62,6 +64,7 @@ def size_of(name: str, odd: OddImage) -> tuple[int, int]:
 
 WRITE = {"text": write_text_source, "defect": write_defect_source}
 FORMATS = {"text": "icdar2015", "defect": "coco"}
+SOURCES = {"text": TEXT_SOURCES, "defect": DEFECT_SOURCES}
 LOAD = {"text": load_split, "defect": load_defect_split}
 
 
@@ -145,6 +148,41 @@ def test_an_odd_document_gives_its_pages_or_the_reason_and_costs_no_other(
     assert [(odd.told in fault["reason"], fault["item"]) for fault in faults] == [(True, odd.item)] * bool(odd.told)
     if odd.dark_px is not None:
         assert int((pictures[0][..., 0] < 128).sum()) == odd.dark_px
+
+
+@pytest.mark.parametrize("name", ODD_LABELS)
+def test_an_odd_label_file_is_read_or_costs_its_image_with_the_reason(
+    name: str, tmp_path: Path, wholebatch: Command
+) -> None:
+    odd, source, out = ODD_LABELS[name], tmp_path / "source", tmp_path / "out"
+    SOURCES[odd.task][odd.format](source)
+    file = source / odd.file
+    before = file.read_bytes()
+    file.write_bytes(odd.change(before))
+    assert file.read_bytes() != before
+    outcome = wholebatch("prepare", odd.task, source, "--from", odd.format, "--out", out, "--val", 0.5)
+    assert outcome.exit_code == odd.is_refused, outcome.text
+    if odd.is_refused:
+        assert odd.told in outcome.text and not out.exists()
+        return
+    records = {Path(record.path).stem: record for split in ("train", "val") for record in LOAD[odd.task](out, split)}
+    assert ("shot_1" in records) == (odd.num_regions is not None), outcome.text
+    assert {"shot_0", "shot_2", "shot_3"} <= set(records), outcome.text
+    if odd.num_regions is not None:
+        assert num_regions(records["shot_1"]) == odd.num_regions
+    reasons = [fault["reason"] for fault in faults_of(out) if "no object is called" not in fault["reason"]]
+    assert bool(reasons) == bool(odd.told), outcome.text
+    assert not odd.told or any(odd.told in reason for reason in reasons), outcome.text
+    assert wholebatch("check", out).exit_code == 0
+
+
+def num_regions(record: Record) -> int:
+    annotation = record.annotation
+    return len(annotation.regions) if isinstance(annotation, TextAnnotation) else len(annotation.class_ids)
+
+
+def test_the_corpus_is_as_large_as_it_says() -> None:
+    assert len(ODD_IMAGES) + len(ODD_DOCUMENTS) + len(ODD_LABELS) >= 200
 
 
 def test_control_the_sound_images_alone_are_all_used_and_nothing_is_told(tmp_path: Path, wholebatch: Command) -> None:

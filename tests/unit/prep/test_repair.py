@@ -85,8 +85,15 @@ def test_a_slanted_box_is_cut_at_the_frame_exactly():
 
 
 def test_one_bad_region_takes_nothing_from_its_neighbours():
-    regions, faults = repaired(BOX, [[1, 1]], BOX)
+    regions, faults = repaired(BOX, [[1, 1]], BOX[::-1])
     assert len(regions) == 2 and [fault.line for fault in faults] == [2]
+
+
+def test_one_outline_twice_is_kept_once_and_told():
+    regions, (fault,) = repaired(BOX, BOX)
+    assert (
+        len(regions) == 1 and (fault.line, fault.action) == (2, "repaired") and "the same outline twice" in fault.reason
+    )
 
 
 def test_two_hundred_random_polygons_end_sound_or_told():
