@@ -63,7 +63,7 @@ def _icdar2015(root: Path) -> None:
 def _icdar2013(root: Path) -> None:
     for number, name in enumerate(pictures(root)):
         (left, top), _, (right, bottom), _ = _quad(number)
-        text = f'{left} {top} {right} {bottom} "Total"\n{left}, {top}, {right}, {bottom}, "3,50"\n'
+        text = f'{left} {top} {right} {bottom} "Total"\n{left + 4}, {top}, {right + 4}, {bottom}, "3,50"\n'
         (root / f"gt_{Path(name).stem}.txt").write_text(text, encoding="utf-8")
 
 

@@ -1,5 +1,7 @@
 """Whatever happens to a label file, `prepare` comes back with a dataset or a message, and no image goes unmentioned.
 
+Half of the datasets are written, and must pass `check`.
+
 pytest tests/faults/test_mutated_labels.py tries a few hundred files of each format. Many more, in a quarter of an hour:
 MUTATED_LABELS=100000 MUTATED_SEED=2 pytest tests/faults/test_mutated_labels.py
 """
@@ -7,6 +9,7 @@ MUTATED_LABELS=100000 MUTATED_SEED=2 pytest tests/faults/test_mutated_labels.py
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +21,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import WholebatchError
-from pipelines.prep import DEFECT_FORMATS, TEXT_FORMATS, PrepareReport, prepare_defect, prepare_text
+from pipelines.prep import DEFECT_FORMATS, TEXT_FORMATS, PrepareReport, check_dataset, prepare_defect, prepare_text
 from pipelines.prep.raw import IMAGE_SUFFIXES
 from tests.faults.label_mutations import mutated
 from tests.faults.raw_sources import DEFECT_SOURCES, TEXT_SOURCES
@@ -49,22 +52,26 @@ def test_a_mutated_label_file_gives_a_dataset_or_a_reason(kind: str, name: str, 
         path.write_bytes(data.draw(mutated(labels[path]), label="content"))
         try:
             with at_most(ALLOWED_SECONDS):
-                must_be_told(PREPARE[kind], source, name, out)
+                must_be_told(PREPARE[kind], source, name, out, is_written=data.draw(st.booleans(), label="is written"))
         finally:
             path.write_bytes(labels[path])
+            shutil.rmtree(out, ignore_errors=True)
 
     attempt()
 
 
-def must_be_told(prepare: Callable[..., PrepareReport], source: Path, name: str, out: Path) -> None:
+def must_be_told(
+    prepare: Callable[..., PrepareReport], source: Path, name: str, out: Path, *, is_written: bool = False
+) -> None:
     report, refusal = None, ""
     try:
-        report = prepare(source, name, out, val_share=0.5, dry_run=True, workers=1)
+        report = prepare(source, name, out, val_share=0.5, dry_run=not is_written, workers=1)
     except WholebatchError as error:
         refusal = str(error)
     if report is None:
-        assert str(source) in refusal
+        assert str(source) in refusal and not out.exists()
         return
+    assert not is_written or check_dataset(out).ok
     assert all(fault.file and fault.reason for fault in report.faults)
     num_used = sum(counts.images for counts in report.counts.values())
     num_images = sum(path.suffix in IMAGE_SUFFIXES for path in source.rglob("*"))

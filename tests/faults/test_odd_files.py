@@ -182,7 +182,7 @@ def num_regions(record: Record) -> int:
 
 
 def test_the_corpus_is_as_large_as_it_says() -> None:
-    assert len(ODD_IMAGES) + len(ODD_DOCUMENTS) + len(ODD_LABELS) >= 200
+    assert len(ODD_IMAGES) + len(ODD_DOCUMENTS) + len(ODD_LABELS) >= 240
 
 
 def test_control_the_sound_images_alone_are_all_used_and_nothing_is_told(tmp_path: Path, wholebatch: Command) -> None:
