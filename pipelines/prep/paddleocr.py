@@ -11,6 +11,7 @@ from typing import Any
 from pipelines.dataset.image_files import is_there
 from pipelines.dataset.label_files import decoded, normalised_path, numbered_lines, split_label_line
 from pipelines.errors import DataError
+from pipelines.prep.page_groups import page_groups
 from pipelines.prep.ppocrlabel import CROPS, Confirmed, confirmed, is_label_file, unknown_state
 from pipelines.prep.raw import IMAGE_SUFFIXES, RawImage, RawRegion, RawText, is_ignore_mark, name_below
 from pipelines.records import Fault
@@ -36,6 +37,8 @@ def read_paddleocr(source: Path, images: Path | None) -> Iterator[RawText | Faul
         state = confirmed(label, [item.path for item in items if isinstance(item, _Entry)])
         states.append(state)
         yield from unknown_state(state, label)
+        groups, told = page_groups(label)
+        yield from told
         for item in items:
             if isinstance(item, Fault):
                 yield item
@@ -46,7 +49,8 @@ def read_paddleocr(source: Path, images: Path | None) -> Iterator[RawText | Faul
                 continue
             regions = tuple(_raw_region(entry, item.line, n) for n, entry in enumerate(item.regions, 1))
             name, fault = name_below(path, source), state.fault(item.path)
-            yield RawImage(path, name, str(label), item.line, regions, split, fault=fault)
+            group = groups.get(path.resolve(), "")
+            yield RawImage(path, name, str(label), item.line, regions, split, group, fault=fault)
     folder = images or files[0][0].parent
     found.require_one(folder)
     yield from _unlisted(folder, found.used, states)

@@ -18,6 +18,7 @@ from pipelines.dataset import format_label_line, new_dataset_folder
 from pipelines.errors import DataError, UsageError
 from pipelines.prep.documents import Page, PageReader, Rendering, TextLine
 from pipelines.prep.images import DEFAULT_MAX_PIXELS
+from pipelines.prep.page_groups import PAGES_NAME
 from pipelines.prep.pdf import pdf_pages
 from pipelines.prep.shapes import rectangle
 from pipelines.prep.target_names import TargetNames
@@ -110,7 +111,7 @@ def _written(
     (folder / "images").mkdir()
     with (
         (folder / "Label.txt").open("w", encoding="utf-8", newline="\n") as labels,
-        (folder / "pages.jsonl").open("w", encoding="utf-8", newline="\n", errors="replace") as index,
+        (folder / PAGES_NAME).open("w", encoding="utf-8", newline="\n", errors="replace") as index,
     ):
         for path in files:
             stem = names.of("_".join(path.relative_to(base).with_suffix("").parts), "")

@@ -11,12 +11,14 @@ from pathlib import Path
 import numpy as np
 import pypdfium2
 import pytest
+from PIL import Image
 
-from pipelines.dataset import read_image
+from pipelines.dataset import load_split, read_image
 from pipelines.errors import DataError, UsageError
 from pipelines.prep import prepare_text, write_pages
 from pipelines.prep.pdf import page_view, rendered, text_lines
 from tests.faults.tiny_documents import pdf
+from tests.faults.tiny_images import pages_tiff
 
 CROP = (30, 50, 290, 200)
 
@@ -71,6 +73,42 @@ def test_drafts_prepare_as_they_are_and_pages_know_where_they_come_from(tmp_path
     assert read_image(tmp_path / "out" / entries[0]["image"]).shape == (625, 417, 3)
     prepared = prepare_text(tmp_path / "out", "paddleocr", tmp_path / "set", val_share=0.4, group_by=None)
     assert sum(counts.images for counts in prepared.counts.values()) == 3
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_pages_of_one_document_never_straddle_the_splits_unless_nobody_knows(tmp_path: Path, is_known: bool) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        sheets = [Image.new("RGB", (64, 48), (60 * number, 20 * page, 9)) for page in range(6)]
+        sheets[0].save(tmp_path / "in" / f"inv {number}.tif", save_all=True, append_images=sheets[1:])
+    write_pages(tmp_path / "in", tmp_path / "out")
+    label_all(tmp_path / "out")
+    if not is_known:
+        (tmp_path / "out" / "pages.jsonl").unlink()
+    prepare_text(tmp_path / "out", "paddleocr", tmp_path / "set", val_share=0.34)
+    train, val = (
+        {Path(record.path).stem.rpartition("_p")[0] for record in load_split(tmp_path / "set", split)}
+        for split in ("train", "val")
+    )
+    assert bool(train & val) != is_known
+
+
+def label_all(pages: Path) -> None:
+    """A region on every page, as a person would draw one."""
+    label = pages / "Label.txt"
+    entry = '[{"transcription": "a", "points": [[1, 1], [40, 1], [40, 20], [1, 20]]}]'
+    label.write_text(label.read_text("utf-8").replace("[]", entry), "utf-8")
+
+
+def test_pages_of_a_single_document_are_split_and_told(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    pages = tmp_path / "out"
+    (tmp_path / "a.tif").write_bytes(pages_tiff(4))
+    write_pages(tmp_path / "a.tif", pages)
+    label_all(pages)
+    report = prepare_text(pages, "paddleocr", tmp_path / "set", val_share=0.5)
+    assert [counts.images for counts in report.counts.values()] == [2, 2]
+    assert "all pages are of one document" in "".join(fault.reason for fault in report.faults)
 
 
 def test_without_drafts_every_page_has_an_empty_line_to_fill(tmp_path: Path) -> None:
