@@ -57,6 +57,7 @@ def pdf_pages(path: Path, rendering: Rendering) -> Iterator[Page | Fault]:
 
     try:
         document = pypdfium2.PdfDocument(path)
+        document.init_forms()  # before pages are asked for; else what was filled into forms is not drawn
     except (pypdfium2.PdfiumError, OSError, ValueError) as error:
         yield Fault(str(path), _unopened(path, error), "dropped")
         return

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.faults import tiny_images as tiny
-from tests.faults.tiny_documents import encrypted_pdf, pdf, stamped_pdf
+from tests.faults.tiny_documents import encrypted_pdf, filled_pdf, pdf, stamped_pdf
 
 UPRIGHT, SIDEWAYS = (300, 200), (200, 300)
 LETTER = (612, 792)
@@ -56,6 +56,7 @@ _PDFS = {
         item="page 1",
     ),
     "PDF stamped": OddDocument(stamped_pdf, (UPRIGHT,), dark_px=10 * 10 + 40 * 20),
+    "PDF with a filled form": OddDocument(filled_pdf, (UPRIGHT,), dark_px=10 * 10 + 40 * 20),
     "PDF encrypted": OddDocument(encrypted_pdf, told="is encrypted; save it without a password"),
     "PDF of no page": OddDocument(lambda: pdf(pages=0), told="holds no page"),
     "PDF that promises 1000 pages": OddDocument(

@@ -21,6 +21,7 @@ def pdf(
     count: int | None = None,
     more: str = "",
     trailer: str = "",
+    catalog: str = "",
     objects_after: Sequence[str] = (),
 ) -> bytes:
     """A PDF in Helvetica of 20 points.
@@ -34,6 +35,7 @@ def pdf(
         count: how many it says there are; None: as many.
         more: further entries of a page.
         trailer: further entries of the trailer.
+        catalog: further entries of the catalogue.
         objects_after: further objects, numbered from 4 + `pages`.
     """
     drawn = "".join(f"BT /F 20 Tf {x} {y} Td ({said}) Tj ET\n" for x, y, said in text) + "100 60 10 10 re f\n"
@@ -44,7 +46,7 @@ def pdf(
         " /Resources << /Font << /F << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> /Contents 3 0 R >>"
     )
     objects = [
-        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Catalog /Pages 2 0 R {catalog} >>",
         f"<< /Type /Pages /Count {pages if count is None else count} /Kids [{kids}] >>",
         f"<< /Length {len(drawn)} >>\nstream\n{drawn}endstream",
         *[page] * pages,
@@ -67,9 +69,22 @@ def encrypted_pdf() -> bytes:
     return pdf(trailer=f"{encrypt} /ID [<00> <00>]")
 
 
+_DRAWN = "0 0 40 20 re f"
+_BLACK = f"<< /Type /XObject /Subtype /Form /BBox [0 0 40 20] /Length {len(_DRAWN)} >>\nstream\n{_DRAWN}\nendstream"
+
+
+def filled_pdf() -> bytes:
+    """With a form whose only field shows a black area of 40 x 20 points at (200, 160)."""
+    field = "/Subtype /Widget /FT /Tx /T (a) /V (4711) /F 4 /Rect [200 160 240 180] /AP << /N 5 0 R >>"
+    return pdf(
+        text=(),
+        more="/Annots [6 0 R]",
+        objects_after=[_BLACK, f"<< /Type /Annot {field} >>"],
+        catalog="/AcroForm << /Fields [6 0 R] >>",
+    )
+
+
 def stamped_pdf() -> bytes:
     """With a black stamp of 40 x 20 points at (200, 160), which is an annotation and no part of the page."""
-    drawn = "0 0 40 20 re f"
-    form = f"<< /Type /XObject /Subtype /Form /BBox [0 0 40 20] /Length {len(drawn)} >>\nstream\n{drawn}\nendstream"
     stamp = "<< /Type /Annot /Subtype /Stamp /F 4 /Rect [200 160 240 180] /AP << /N 5 0 R >> >>"
-    return pdf(text=(), more=f"/Annots [{stamp}]", objects_after=[form])
+    return pdf(text=(), more=f"/Annots [{stamp}]", objects_after=[_BLACK])
