@@ -22,6 +22,7 @@ from pipelines.dataset.image_files import (
     shown_size_hw,
     stored_size_wh,
 )
+from pipelines.errors import UsageError
 
 DEFAULT_MAX_PIXELS = 200_000_000
 """A sheet of A2 at 600 dpi has 139 million pixels; decoded, 200 million fill 0.6 GB a core."""
@@ -99,6 +100,16 @@ def examine_image(path: Path, max_pixels: int = LARGEST_PIXELS) -> ImageFacts:
     if not facts.conversion and decoded(content) is None:
         return ImageFacts(fault="can't be decoded as an image: damaged")
     return facts
+
+
+def refuse_pixel_budget(max_pixels: int) -> None:
+    """Raise UsageError where no picture of that many pixels could be used."""
+    if not 0 < max_pixels <= LARGEST_PIXELS:
+        largest = LARGEST_PIXELS // 10**6
+        raise UsageError(
+            f"--max-megapixels must be above 0 and at most {largest} (OpenCV decodes no more),"
+            f" but got {max_pixels / 1e6:g}"
+        )
 
 
 def unusable(image: Image.Image, max_pixels: int) -> str:

@@ -17,7 +17,7 @@ import cv2
 from pipelines.dataset import format_label_line, new_dataset_folder
 from pipelines.errors import DataError, UsageError
 from pipelines.prep.documents import Page, PageReader, Rendering, TextLine
-from pipelines.prep.images import DEFAULT_MAX_PIXELS
+from pipelines.prep.images import DEFAULT_MAX_PIXELS, refuse_pixel_budget
 from pipelines.prep.page_groups import PAGES_NAME
 from pipelines.prep.pdf import pdf_pages
 from pipelines.prep.shapes import rectangle
@@ -69,11 +69,12 @@ def write_pages(
         max_pixels: larger pages are left out and told.
 
     Raises:
-        UsageError: dpi out of range, `out` not empty.
+        UsageError: dpi or pixel budget out of range, `out` not empty.
         DataError: no PDF or TIFF, or no page that can be used.
     """
     if not 36 <= dpi <= 1200:
         raise UsageError(f"--dpi must lie between 36 and 1200, but got {dpi:g}")
+    refuse_pixel_budget(max_pixels)
     files = _documents(source)
     faults: list[Fault] = []
     num_pages = num_with_text = num_drafts = 0

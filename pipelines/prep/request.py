@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from pipelines.dataset import refuse_existing
-from pipelines.dataset.image_files import LARGEST_PIXELS
 from pipelines.errors import DataError, UsageError
-from pipelines.prep.images import DEFAULT_MAX_PIXELS
+from pipelines.prep.images import DEFAULT_MAX_PIXELS, refuse_pixel_budget
 from pipelines.prep.label_frame import LABEL_FRAMES, LabelFrame
 from pipelines.prep.split import group_rule
 from pipelines.prep.versions import imaging_versions
@@ -69,12 +68,7 @@ class Request:
         group_rule(self.group_by)
         if self.label_frame not in LABEL_FRAMES:
             raise UsageError(f"--label-frame must be one of {', '.join(LABEL_FRAMES)}, but got {self.label_frame!r}")
-        if not 0 < self.max_pixels <= LARGEST_PIXELS:
-            largest = LARGEST_PIXELS // 10**6
-            raise UsageError(
-                f"--max-megapixels must be above 0 and at most {largest} (OpenCV decodes no more),"
-                f" but got {self.max_pixels / 1e6:g}"
-            )
+        refuse_pixel_budget(self.max_pixels)
 
     @property
     def num_workers(self) -> int:

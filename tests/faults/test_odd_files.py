@@ -7,6 +7,7 @@ Run: pytest tests/faults/test_odd_files.py
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,16 @@ def write_defect_source(folder: Path, odd: OddImage) -> None:
         (folder / f"{split}.json").write_text(json.dumps(content), encoding="utf-8")
 
 
+def put(odd: OddImage, folder: Path) -> None:
+    """Write the odd file; other systems than Linux take fewer names, and have no pipes."""
+    try:
+        odd.write(folder / odd.name)
+    except (OSError, AttributeError) as error:
+        if sys.platform == "linux":
+            raise
+        pytest.skip(f"{sys.platform} takes no such file: {error}")
+
+
 def size_of(name: str, odd: OddImage) -> tuple[int, int]:
     return odd.size_wh if name == odd.name else (tiny.WIDTH, tiny.HEIGHT)
 
@@ -77,8 +88,8 @@ def test_an_odd_image_is_used_as_it_is_shown_or_dropped_with_the_reason(
     odd = ODD_IMAGES[name]
     source, out = tmp_path / "source", tmp_path / "out"
     source.mkdir()
+    put(odd, source)
     WRITE[task](source, odd)
-    odd.write(source / odd.name)
     options = ("--from", FORMATS[task], "--out", out, "--val", 0.4, "--label-frame", "displayed")
     outcome = wholebatch("prepare", task, source, *options)
     assert outcome.exit_code == 0, outcome.text
@@ -117,8 +128,8 @@ def test_an_image_that_prepare_drops_neither_passes_check_nor_trains(
     name: str, tmp_path: Path, wholebatch: Command
 ) -> None:
     odd = ODD_IMAGES[name]
+    put(odd, tmp_path)
     write_defect_source(tmp_path, odd)
-    odd.write(tmp_path / odd.name)
     outcome = wholebatch("check", tmp_path)
     assert outcome.exit_code == 1 and odd.name in outcome.text, outcome.text
     with pytest.raises(DataError, match=odd.name):

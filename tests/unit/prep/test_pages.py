@@ -150,8 +150,17 @@ def test_broken_files_and_large_pages_are_named_and_the_others_written(tmp_path:
     assert not (tmp_path / "large").exists()
 
 
-@pytest.mark.parametrize(("dpi", "error"), [(0, UsageError), (5000, UsageError)])
-def test_impossible_resolutions_are_refused(tmp_path: Path, dpi, error) -> None:
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({"dpi": 0}, "--dpi"),
+        ({"dpi": 5000}, "--dpi"),
+        ({"dpi": float("nan")}, "--dpi"),
+        ({"max_pixels": 0}, "--max-megapixels"),
+        ({"max_pixels": 2 * 10**9}, "--max-megapixels"),
+    ],
+)
+def test_impossible_resolutions_and_budgets_are_refused(tmp_path: Path, options, option) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf())
-    with pytest.raises(error, match="--dpi"):
-        write_pages(tmp_path / "a.pdf", tmp_path / "out", dpi=dpi)
+    with pytest.raises(UsageError, match=option):
+        write_pages(tmp_path / "a.pdf", tmp_path / "out", **options)
