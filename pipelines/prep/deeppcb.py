@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from pipelines.dataset.encodings import EncodingError, decode
 from pipelines.dataset.image_files import is_there
 from pipelines.errors import DataError
 from pipelines.prep.raw import ClassList, DefectItem, RawBox, RawDefects, RawImage, name_below
@@ -46,19 +47,31 @@ def read_deeppcb(source: Path, images: Path | None) -> Iterator[DefectItem]:
             reason = f"expected an image and its label file, but got {line.text!r}"
             yield Fault(str(line.file), reason if label is None else f"no label file {label}", "dropped", line.line)
         elif is_there(found["test"]):
-            texts = label.read_text("utf-8-sig", errors="replace").splitlines()
-            boxes = tuple(_box(text, number) for number, text in enumerate(texts, 1) if text.strip())
-            yield _image(found["test"], source, str(label), boxes, line)
+            boxes, fault = _boxes(label)
+            yield _image(found["test"], source, str(label), boxes, line, fault)
         if is_there(found["temp"]):
             yield _image(found["temp"], source, str(line.file), (), line)
     if len(tried) == 2 * len(lines):
         raise DataError(f"0 of {len(tried)} images found under {root}; first tried path: {tried[0]}")
 
 
-def _image(path: Path, source: Path, label: str, boxes: tuple[RawBox, ...], line: ListLine) -> RawDefects:
+def _boxes(label: Path) -> tuple[tuple[RawBox, ...], str]:
+    """The boxes of a label file, and why it can't be read, or ""."""
+    try:
+        texts = decode(label.read_bytes()).lines
+    except OSError as error:
+        return (), f"its label file can't be read: {error.strerror or error}"
+    except EncodingError as error:
+        return (), f"its label file can't be read: line {error.line}: {error}"
+    return tuple(_box(text, number) for number, text in enumerate(texts, 1) if text.strip()), ""
+
+
+def _image(
+    path: Path, source: Path, label: str, boxes: tuple[RawBox, ...], line: ListLine, fault: str = ""
+) -> RawDefects:
     group = line.text.split("/")[0] if "/" in line.text else line.key
     line_number = None if boxes else line.line
-    return RawImage(path, name_below(path, source), label, line_number, boxes, line.split, group)
+    return RawImage(path, name_below(path, source), label, line_number, boxes, line.split, group, fault=fault)
 
 
 def _box(text: str, number: int) -> RawBox:

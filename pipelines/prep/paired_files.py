@@ -81,10 +81,14 @@ def paired_images(
         yield Unlabelled(path, f"no label file {path.stem}{suffix}")
 
 
-def _class_list(source: Path) -> Iterator[ClassList]:
+def _class_list(source: Path) -> Iterator[ClassList | Fault]:
     for path in (source / name for name in _CLASS_LISTS):
         if path.is_file():
-            lines = path.read_text("utf-8-sig", errors="replace").splitlines()
+            try:
+                lines = path.read_text("utf-8-sig", errors="replace").splitlines()
+            except OSError as error:
+                yield Fault(str(path), f"can't be read: {error.strerror or error}", "warning")
+                return
             # LabelMe's own list starts with __ignore__ and _background_.
             yield ClassList(tuple(line.strip() for line in lines if line.strip() and line.strip() != "_background_"))
             return

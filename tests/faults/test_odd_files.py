@@ -17,6 +17,7 @@ import pytest
 
 from pipelines.dataset import load_defect_split, load_split, read_image
 from pipelines.errors import DataError
+from pipelines.prep import images
 from pipelines.records import Record, TextAnnotation
 from tests.faults import tiny_images as tiny
 from tests.faults.conftest import Command
@@ -119,7 +120,7 @@ def must_hold(odd: OddImage, out: Path, records: Sequence[Record], told: Sequenc
     seen = read_image(out / record.path)[..., ::-1]
     assert seen.shape[:2] == record.size_hw
     error = float(np.abs(seen.astype(int) - np.asarray(expected_picture(odd))).mean())
-    assert error < 4
+    assert error < 4, f"a mean error of {error:.0f} levels"
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:PIL")
@@ -194,6 +195,14 @@ def num_regions(record: Record) -> int:
 
 def test_the_corpus_is_as_large_as_it_says() -> None:
     assert len(ODD_IMAGES) + len(ODD_DOCUMENTS) + len(ODD_LABELS) >= 240
+
+
+def test_control_a_picture_turned_the_wrong_way_is_caught(
+    tmp_path: Path, wholebatch: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(images._TURNS, 6, tiny.Image.Transpose.ROTATE_90)
+    with pytest.raises(AssertionError, match="a mean error of"):
+        test_an_odd_image_is_used_as_it_is_shown_or_dropped_with_the_reason("PNG, EXIF 6", "text", tmp_path, wholebatch)
 
 
 def test_control_the_sound_images_alone_are_all_used_and_nothing_is_told(tmp_path: Path, wholebatch: Command) -> None:

@@ -267,6 +267,12 @@ def test_a_deeppcb_line_that_names_no_file_is_told_with_its_line(read, deeppcb):
     assert "test.txt:1: expected an image and its label file, but got '/'" in "\n".join(map(str, faults))
 
 
+def test_a_deeppcb_label_file_that_may_mean_anything_costs_its_image(read, deeppcb):
+    (deeppcb / "group1" / "b_not" / "002.txt").write_bytes(b"10 20 30 40 3\n" + "合計領収書\n".encode("shift_jis"))
+    raws, _, _ = read("deeppcb", deeppcb)
+    assert "its label file can't be read: line 2" in raws["002_test.jpg"].fault and not raws["002_temp.jpg"].fault
+
+
 def test_deeppcb_without_lists_is_refused(read, tmp_path):
     with pytest.raises(DataError, match=r"expected train\.txt"):
         read("deeppcb", tmp_path)
