@@ -34,7 +34,8 @@ class Page:
         num_pages: of its file.
         picture: uint8 (height, width, 3), BGR, upright as a viewer shows it.
         origin: what leads from the picture back to the file: its dpi, its turn or its map.
-        lines: of its text layer; () for a scan.
+        lines: of its text layer, as far as they can be seen; () for a scan.
+        note: what the user should know of it, or "".
     """
 
     number: int
@@ -42,6 +43,7 @@ class Page:
     picture: np.ndarray
     origin: dict[str, Any]
     lines: tuple[TextLine, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)

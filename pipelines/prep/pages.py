@@ -125,6 +125,8 @@ def _written(
                 drafts = tuple(map(_region, item.lines)) if draft_labels else ()
                 labels.write(format_label_line(Record(image, item.picture.shape[:2], TextAnnotation(drafts))) + "\n")
                 index.write(json.dumps(_index_entry(image, path, item, bool(drafts)), ensure_ascii=False) + "\n")
+                if item.note:
+                    yield Fault(str(path), item.note, "warning", item=f"page {item.number}")
                 yield len(item.lines)
 
 

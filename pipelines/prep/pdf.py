@@ -27,6 +27,7 @@ POINTS_PER_INCH = 72
 # of a line's height: wider gaps are columns
 _LARGEST_GAP = 1.0
 _LEAST_OVERLAP = 0.5
+_FAINTEST_INK = 16  # levels
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +110,18 @@ def _page(document: pypdfium2.PdfDocument, index: int, num_pages: int, rendering
     finally:
         page.close()
     origin = {"dpi": rendering.dpi, "points_to_pixels": view.matrix.tolist()}
-    return Page(index + 1, num_pages, picture, origin, tuple(lines))
+    visible = tuple(line for line in lines if _has_ink(picture, line))
+    note = ""
+    if len(visible) < len(lines):
+        unseen = f"{len(lines) - len(visible)} of {len(lines)} lines of its text layer can't be seen in its picture"
+        note = f"{unseen}: hidden text, or a font that is neither in the file nor on this machine"
+    return Page(index + 1, num_pages, picture, origin, visible, note)
+
+
+def _has_ink(picture: np.ndarray, line: TextLine) -> bool:
+    left, top, right, bottom = (max(0, round(side)) for side in line.box_xyxy_px)
+    place = picture[top : max(bottom, top + 1), left : max(right, left + 1)].reshape(-1, 3)
+    return bool((np.ptp(place, axis=0) > _FAINTEST_INK).any())
 
 
 def page_view(page: pypdfium2.PdfPage, dpi: float, max_pixels: int) -> PageView:

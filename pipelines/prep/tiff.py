@@ -9,6 +9,7 @@ import math
 import os
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -55,11 +56,9 @@ def _pages(image: Image.Image, path: Path, num_pages: int, max_pixels: int) -> I
         except DataError as error:
             yield Fault(str(path), str(error), "dropped", item=f"page {index + 1}")
             continue
-        warning = _squashed(page.origin["dpi"])
-        if warning and warning not in told:
-            told.add(warning)
-            yield Fault(str(path), warning, "warning", item=f"page {index + 1}")
-        yield page
+        note = _squashed(page.origin["dpi"])
+        yield page if note in told else replace(page, note=note)
+        told.add(note)
 
 
 def _chain(file: BinaryIO) -> tuple[int, str]:

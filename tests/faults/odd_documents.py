@@ -56,6 +56,12 @@ _PDFS = {
         item="page 1",
     ),
     "PDF stamped": OddDocument(stamped_pdf, (UPRIGHT,), dark_px=10 * 10 + 40 * 20),
+    "PDF with hidden text": OddDocument(
+        lambda: pdf(text=[(40, 150, "seen"), (40, 100, "seen too) Tj ET 3 Tr BT /F 20 Tf 40 50 Td (hidden")]),
+        (UPRIGHT,),
+        "1 of 3 lines of its text layer can't be seen",
+        "page 1",
+    ),
     "PDF with a filled form": OddDocument(filled_pdf, (UPRIGHT,), dark_px=10 * 10 + 40 * 20),
     "PDF encrypted": OddDocument(encrypted_pdf, told="is encrypted; save it without a password"),
     "PDF of no page": OddDocument(lambda: pdf(pages=0), told="holds no page"),
