@@ -8,7 +8,22 @@ from hypothesis import strategies as st
 
 _TOKEN = re.compile(rb"-?\d+(?:\.\d+)?|\w+|[\[\]{}<>\"',:\t\n/]")
 _ODD = (
-    *(b"NaN", b"-1", b"0", b"1e309", b"-Infinity", b"null", b"true", b"[]", b"{}", b'""', b"[[[", b"9" * 30, b"0x1f"),
+    *(
+        b"NaN",
+        b"-1",
+        b"0",
+        b"1e309",
+        b"-Infinity",
+        b"null",
+        b"true",
+        b"[]",
+        b"{}",
+        b'""',
+        b"[[[",
+        b"9" * 30,
+        b"9" * 400,
+        b"0x1f",
+    ),
     *(
         b"\x00",
         b"\xff\xfe",
