@@ -87,9 +87,10 @@ class Recovery:
             WindowRestart: one image does not fit and shall be left out.
         """
         done: list[tuple[MicroBatch, Outcome]] = []
-        pending = self.pieces([micro_batch])
+        pending = [micro_batch]
         while pending:
-            piece = pending.pop(0)
+            piece, *others = self.pieces([pending.pop(0)])
+            pending[:0] = others  # what was queued whole may be known not to fit by now
             outcome = self._attempted(piece, attempt)
             if isinstance(outcome, Refusal):
                 pending[:0] = self._smaller(piece)

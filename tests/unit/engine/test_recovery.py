@@ -70,6 +70,7 @@ def test_what_fitted_is_remembered_by_shape_and_told_once() -> None:
     assert run(task, recovery) == [2, 2, 1, 2, 2]
     assert run(task, recovery) == [2, 2, 1, 2, 2]
     assert room.refused == 1 == recovery.num_failures
+    assert run(task, recovery, split(toy_samples(8), (8,))) == [2, 2, 2, 2]
     assert told == ["out of memory at 4 x 12 x 16 px: from now on at most 2 of that shape at once"]
     smaller = split(toy_samples(4, size_hw=(8, 8)), (4,))
     assert run(task, recovery, smaller) == [4]
