@@ -28,8 +28,9 @@ def _following(values: np.ndarray) -> np.ndarray:
 
 
 def transform_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Apply a 2 x 3 affine matrix to (n, 2) points; float32."""
-    return (points @ matrix[:, :2].T + matrix[:, 2]).astype(np.float32)
+    """Apply a 2 x 3 affine matrix, or a 3 x 3 homography, to (n, 2) points; float32."""
+    moved = points @ matrix[:, :2].T + matrix[:, 2]
+    return (moved[:, :2] / moved[:, 2:] if len(matrix) == 3 else moved).astype(np.float32)
 
 
 def upright_matrix(orientation: int, stored_hw: tuple[int, int]) -> np.ndarray:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.batching.views import warp
+from pipelines.batching.views import largest_scale, warp
 from pipelines.dataset import read_image
 from pipelines.errors import DataError
 
@@ -30,7 +30,7 @@ def look_at(
     Args:
         file: the image.
         source_hw: (height, width) that the dataset says it has, pixels.
-        matrix: 2 x 3, source to sample pixels.
+        matrix: 2 x 3 or 3 x 3, source to sample pixels.
         size_hw: (height, width) of the sample.
         read: what decodes the file at 1 / reduction of its size.
 
@@ -40,7 +40,7 @@ def look_at(
     Raises:
         DataError: no such image, damaged, or of another size, so that its labels can't be trusted; names the file.
     """
-    reduction = decode_reduction(matrix)
+    reduction = decode_reduction(matrix, size_hw)
     image = read(file, reduction)
     if image.shape[:2] == source_hw:  # no JPEG, or wanted whole
         return warp(image, matrix, size_hw)
@@ -51,10 +51,10 @@ def look_at(
             f"{file}: the image is {about}{height} x {width} (height x width), but the dataset says"
             f" {source_hw[0]} x {source_hw[1]}; prepare the dataset again"
         )
-    return warp(image, np.column_stack([matrix[:, :2] * reduction, matrix[:, 2]]), size_hw)
+    return warp(image, matrix * (reduction, reduction, 1), size_hw)
 
 
-def decode_reduction(matrix: np.ndarray) -> int:
+def decode_reduction(matrix: np.ndarray, size_hw: tuple[int, int]) -> int:
     """How many source pixels, along each side, may become one before a view of that scale is warped: 1, 2, 4 or 8."""
-    scale = np.linalg.norm(matrix[:, :2], 2)  # the larger one, where the sides have scales of their own
+    scale = largest_scale(matrix, size_hw)
     return next((reduction for reduction in _REDUCTIONS if reduction * scale <= _LARGEST_SCALE), 1)

@@ -1,4 +1,4 @@
-"""Text: from a source image with its regions to a sample's: one affine map, applied once, then colour.
+"""Text: from a source image with its regions to a sample's: one map, applied once, then colour.
 
 Training sees text at the scale that evaluation sees: the evaluation's own resize rule gives each image's scale, and
 the jitter is around it.
@@ -15,7 +15,8 @@ import numpy as np
 from pipelines.batching.colour import ColourJitter
 from pipelines.batching.jitter import check_scale_jitter, check_shares, scale_factor
 from pipelines.batching.shapes import STRIDE_PX, ShapeChoice
-from pipelines.batching.views import Look, crop_view, page_view, view_annotation
+from pipelines.batching.views import Look, crop_view, page_view, tilted, view_annotation
+from pipelines.errors import UsageError
 from pipelines.geometry import equivalent_height
 from pipelines.records import Record, TextAnnotation
 
@@ -32,6 +33,8 @@ class TextAugmentation:
         evaluation_size: the evaluation's rule, source (height, width) to resized; picklable.
         scale_jitter: smallest and largest factor of the scale.
         rotation_degrees: largest turn to either side.
+        perspective: how much nearer or farther than the centre the corners of an image may come, as in a photograph
+            from the side. 0: not at all, and the map is affine.
         text_share: share of crops placed to show text; the others lie anywhere.
         min_visible: regions of which less is visible are ignored (see `view_annotation`).
         page_max_pixels: larger pages are cropped instead.
@@ -41,6 +44,7 @@ class TextAugmentation:
     evaluation_size: SizeRule
     scale_jitter: tuple[float, float] = (0.8, 1.25)
     rotation_degrees: float = 1.0
+    perspective: float = 0.0
     text_share: float = 0.9
     min_visible: float = 0.7
     page_max_pixels: int = 1664 * 1280
@@ -49,6 +53,8 @@ class TextAugmentation:
     def __post_init__(self) -> None:
         check_scale_jitter(self.scale_jitter)
         check_shares(self, "text_share", "min_visible")
+        if not 0 <= self.perspective <= 0.5:
+            raise UsageError(f"perspective must lie between 0 and 0.5, but got {self.perspective}")
 
     def apply(
         self, look: Look, record: Record, choice: ShapeChoice, rng: np.random.Generator
@@ -68,13 +74,16 @@ class TextAugmentation:
         source_hw = record.size_hw
         jitter = scale_factor(self.scale_jitter, rng)
         angle = self.rotation_degrees * rng.uniform(-1, 1)
+        lean_xy = self.perspective * rng.uniform(-1, 1, 2) if self.perspective else None
+        tilt = None if lean_xy is None else tilted(source_hw, lean_xy)
         page_hw = self._page_hw(source_hw, jitter) if choice.is_page else None
         if page_hw is not None:
-            size_hw, matrix = page_hw, page_view(source_hw, page_hw, angle)
+            size_hw, matrix = page_hw, page_view(source_hw, page_hw, angle, tilt)
         else:
             scale = jitter * self.evaluation_scale(source_hw)
             anchor = self._anchor(annotation, scale, rng)
-            size_hw, matrix = choice.crop_hw, crop_view(source_hw, choice.crop_hw, scale, angle, rng, anchor)
+            size_hw = choice.crop_hw
+            matrix = crop_view(source_hw, size_hw, scale, angle, rng, anchor, tilt)
         seen = look(matrix, size_hw)
         regions = view_annotation(annotation, matrix, size_hw, self.min_visible)
         return (self.colour.apply(seen, rng) if self.colour else seen), regions

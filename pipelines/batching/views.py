@@ -1,4 +1,6 @@
-"""Where a sample looks: one affine map from source pixels to sample pixels, and what it does to text regions.
+"""Where a sample looks: one map from source pixels to sample pixels, and what it does to text regions.
+
+The map is a 2 x 3 affine matrix, or a 3 x 3 homography where the image is seen from the side.
 
 Points are in the frame of records (origin at a pixel's corner); OpenCV warps pixel centres, half a pixel on.
 """
@@ -24,6 +26,7 @@ def crop_view(
     angle_degrees: float,
     rng: np.random.Generator,
     anchor: tuple[np.ndarray, float] | None = None,
+    tilt: np.ndarray | None = None,
 ) -> np.ndarray:
     """A crop at a random place of the scaled and turned image.
 
@@ -34,32 +37,54 @@ def crop_view(
         angle_degrees: turn about the image's centre, clockwise as seen.
         rng: the sample's randomness.
         anchor: (x, y) in source pixels that the crop must show, and the margin around it in sample pixels.
+        tilt: 3 x 3, how the image is seen from the side before it is scaled and turned (`tilted`), or None.
 
     Returns:
-        2 x 3 matrix, source to sample. A side longer than the image shows all of it, somewhere inside.
+        Source to sample: 2 x 3, or 3 x 3 with a tilt. A side longer than the image shows all of it, somewhere inside.
     """
     turn = scale * _rotation(angle_degrees)
     height, width = source_hw
-    corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64) @ turn.T
+    corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
+    corners = (corners if tilt is None else transform_points(corners, tilt)) @ turn.T
     low = corners.min(axis=0)
     extent = corners.max(axis=0) - low
     crop_wh = np.array(crop_hw[::-1], np.float64)
     first = np.where(extent <= crop_wh, extent - crop_wh, 0)
     last = np.where(extent <= crop_wh, 0, extent - crop_wh)
     if anchor is not None:
-        seen = turn @ anchor[0] - low
+        seen = turn @ (anchor[0] if tilt is None else transform_points(anchor[0][None], tilt)[0]) - low
         margin = np.minimum(anchor[1], crop_wh / 4)
         first, last = np.clip(seen + margin - crop_wh, first, last), np.clip(seen - margin, first, last)
     start = first + (last - first) * rng.random(2)
-    return np.column_stack([turn, -low - start])
+    return _after_tilt(np.column_stack([turn, -low - start]), tilt)
 
 
-def page_view(source_hw: tuple[int, int], page_hw: tuple[int, int], angle_degrees: float) -> np.ndarray:
-    """The whole image, resized as in evaluation and turned about its centre; 2 x 3, source to sample."""
+def tilted(source_hw: tuple[int, int], lean_xy: np.ndarray) -> np.ndarray:
+    """The image as seen from the side, its centre in place and at its scale.
+
+    Args:
+        source_hw: of the image, pixels.
+        lean_xy: how much farther away the right and the lower edge's middle are than the centre, and the left and upper
+            nearer, times two: at a corner the depth is 1 + (lean_x + lean_y) / 2. Below 1 both, so no depth is 0.
+
+    Returns:
+        3 x 3 homography, source pixels to source pixels: an offset from the centre is divided by its depth.
+    """
+    width_height = np.array(source_hw[::-1], np.float64)
+    centre, slope = width_height / 2, lean_xy / width_height
+    depth = np.append(slope, 1 - slope @ centre)
+    moved = np.column_stack([np.eye(2), -centre]) + np.outer(centre, depth)
+    return np.vstack([moved, depth])
+
+
+def page_view(
+    source_hw: tuple[int, int], page_hw: tuple[int, int], angle_degrees: float, tilt: np.ndarray | None = None
+) -> np.ndarray:
+    """The whole image, resized as in evaluation and turned about its centre; 2 x 3, or 3 x 3 with a tilt."""
     scale_xy = np.array([page_hw[1] / source_hw[1], page_hw[0] / source_hw[0]])
     turn = _rotation(angle_degrees) * scale_xy  # scales first, then turns
     centre = np.array(page_hw[::-1]) / 2
-    return np.column_stack([turn, centre - turn @ (np.array(source_hw[::-1]) / 2)])
+    return _after_tilt(np.column_stack([turn, centre - turn @ (np.array(source_hw[::-1]) / 2)]), tilt)
 
 
 def window_view(centre_xy: np.ndarray, extent_wh: np.ndarray, size_hw: tuple[int, int], turn: np.ndarray) -> np.ndarray:
@@ -90,11 +115,27 @@ def warp(image: np.ndarray, matrix: np.ndarray, size_hw: tuple[int, int]) -> np.
     Linear without smoothing, as the resize of evaluation: the network learns the same grain that it will meet.
     """
     centres = matrix.copy()
-    centres[:, 2] += matrix[:, :2] @ (0.5, 0.5) - 0.5
+    centres[:, 2] += matrix[:, :2] @ (0.5, 0.5)
+    centres[:2] -= 0.5 * (centres[2] if len(centres) == 3 else np.array([0, 0, 1.0]))
+    sampled = cv2.warpPerspective if len(centres) == 3 else cv2.warpAffine
     fill = paper_colour(image)
-    return cv2.warpAffine(
+    return sampled(
         image, centres, size_hw[::-1], flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=fill
     )
+
+
+def largest_scale(matrix: np.ndarray, size_hw: tuple[int, int]) -> float:
+    """Sample pixels per source pixel at most, in any direction and anywhere in the sample.
+
+    A homography that maps x to y at depth w has the derivative (A - y c) / w, c its last row's slope. Both factors are
+    affine in y (1 / w is the last row of the inverse), so each is largest at a corner: their product is a bound.
+    """
+    if len(matrix) == 2:
+        return float(np.linalg.norm(matrix[:, :2], 2))
+    corners = np.array([(x, y, 1.0) for x in (0, size_hw[1]) for y in (0, size_hw[0])])
+    nearness = (corners @ np.linalg.inv(matrix).T)[:, 2].max()
+    slopes = matrix[:2, :2] - corners[:, :2, None] * matrix[2, :2]
+    return float(np.linalg.norm(slopes, 2, axis=(1, 2)).max() * nearness)
 
 
 def paper_colour(image: np.ndarray) -> tuple[float, ...]:
@@ -158,6 +199,11 @@ def _is_cut_off(points: np.ndarray, inside: np.ndarray, min_visible: float) -> b
     height, length = np.ptp(points @ axes.T, axis=0)
     seen_height, seen_length = np.ptp(inside @ axes.T, axis=0)
     return bool(seen_height < min_visible * height or seen_length < min(min_visible * length, height))
+
+
+def _after_tilt(matrix: np.ndarray, tilt: np.ndarray | None) -> np.ndarray:
+    """One map in place of a tilt and the affine map after it."""
+    return matrix if tilt is None else np.vstack([matrix, (0, 0, 1)]) @ tilt
 
 
 def _rotation(angle_degrees: float) -> np.ndarray:

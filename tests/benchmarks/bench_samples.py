@@ -132,7 +132,7 @@ def timed(root: Path, record: Record, augmentation: TextAugmentation, targets: T
     times.append(time.process_time())
     normalise(paddle.to_tensor(sample.image[None]))
     times.append(time.process_time())
-    decode = min(_seconds(partial(read_image, root / record.path, decode_reduction(asked[0]))) for _ in range(2))
+    decode = min(_seconds(partial(read_image, root / record.path, decode_reduction(asked[0], CROP))) for _ in range(2))
     apply, maps, norm = np.diff(times).tolist()
     decode = min(decode, apply)
     return [decode, apply - decode, maps, norm]

@@ -27,6 +27,7 @@ def window_loader(
             evaluation_size=parts.resize.size_hw,
             scale_jitter=batching.scale_jitter,
             rotation_degrees=batching.rotation_degrees,
+            perspective=batching.perspective,
             text_share=batching.text_share,
             page_max_pixels=batching.page_max_pixels,
         ),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipelines.batching.looking import decode_reduction, look_at
-from pipelines.batching.views import crop_view, warp
+from pipelines.batching.views import crop_view, tilted, warp
 from pipelines.dataset import read_image
 from pipelines.errors import DataError
 
@@ -30,8 +30,10 @@ def page(file: Path, size_hw: tuple[int, int] = (1603, 1205)) -> np.ndarray:
     ("scale", "expected"), [(1.0, 1), (0.3, 1), (0.25, 2), (0.18, 2), (0.125, 4), (0.0625, 8), (0.01, 8)]
 )
 def test_two_decoded_pixels_are_left_for_one_of_the_sample(scale: float, expected: int) -> None:
-    assert decode_reduction(np.array([[0, -scale, 5], [scale, 0, 7]])) == expected
-    assert decode_reduction(np.array([[scale / 3, 0, 0], [0, scale, 0]])) == expected  # the finer side decides
+    assert decode_reduction(np.array([[0, -scale, 5], [scale, 0, 7]]), (64, 64)) == expected
+    assert (
+        decode_reduction(np.array([[scale / 3, 0, 0], [0, scale, 0]]), (64, 64)) == expected
+    )  # the finer side decides
 
 
 @pytest.mark.parametrize("scale", [0.24, 0.12, 0.06])
@@ -40,11 +42,28 @@ def test_a_sample_of_a_reduced_jpeg_is_nearly_the_one_of_the_whole(tmp_path: Pat
     matrix = crop_view(whole.shape[:2], (128, 96), scale, 2.0, np.random.default_rng(1))
     exact = warp(whole, matrix, (128, 96))
     seen = look_at(tmp_path / "page.jpg", whole.shape[:2], matrix, (128, 96))
-    assert decode_reduction(matrix) > 1 and not np.array_equal(seen, exact)
+    assert decode_reduction(matrix, (128, 96)) > 1 and not np.array_equal(seen, exact)
     assert np.abs(seen.astype(int) - exact).mean() < 4
     assert abs(shift_px(seen, exact)) < 0.1
     moved = warp(whole, np.column_stack([matrix[:, :2], matrix[:, 2] + [1, 0]]), (128, 96))
     assert abs(shift_px(moved, exact)) > 0.3  # the control: a pixel is seen
+
+
+def test_a_tilted_sample_of_a_reduced_jpeg_is_nearly_the_one_of_the_whole(tmp_path: Path) -> None:
+    whole = page(tmp_path / "page.jpg")
+    tilt = tilted(whole.shape[:2], np.array([0.2, -0.1]))
+    matrix = crop_view(whole.shape[:2], (128, 96), 0.18, 2.0, np.random.default_rng(1), tilt=tilt)
+    exact, seen = warp(whole, matrix, (128, 96)), look_at(tmp_path / "page.jpg", whole.shape[:2], matrix, (128, 96))
+    assert decode_reduction(matrix, (128, 96)) == 2
+    assert np.abs(seen.astype(int) - exact).mean() < 4
+    assert abs(shift_px(seen, exact)) < 0.1
+
+
+def test_where_a_tilt_brings_the_page_nearer_it_is_decoded_finer() -> None:
+    """At scale 0.24 half is enough; at the near corner, depth 0.8, the scale is above 0.25, and half is not."""
+    flat = np.array([[0.24, 0, 0], [0, 0.24, 0], [0, 0, 1]])
+    assert decode_reduction(flat, (240, 240)) == 2
+    assert decode_reduction(flat @ tilted((1000, 1000), np.array([0.2, 0.2])), (240, 240)) == 1
 
 
 def shift_px(one: np.ndarray, other: np.ndarray) -> float:

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from pipelines.batching.views import crop_view, page_view, paper_colour, view_annotation, warp
+from pipelines.batching.views import crop_view, page_view, paper_colour, tilted, view_annotation, warp
 from pipelines.geometry import transform_points
 from pipelines.records import TextAnnotation, TextRegion
 
@@ -21,8 +21,18 @@ def shown(*regions: TextRegion, matrix: np.ndarray = IDENTITY, size_hw=(100, 200
     return view_annotation(TextAnnotation(regions), matrix, size_hw, min_visible=0.7).regions
 
 
+def test_a_tilt_divides_offsets_from_the_centre_by_their_depth() -> None:
+    """200 x 100 px, the right edge at depth 1.1 and the left at 0.9: 100 px become 100 / 1.1 and 100 / 0.9."""
+    points = np.array([[100.0, 50], [200, 50], [0, 50], [200, 100]])
+    expected = [[100, 50], [100 + 100 / 1.1, 50], [100 - 100 / 0.9, 50], [100 + 100 / 1.1, 50 + 50 / 1.1]]
+    tilt = tilted((100, 200), np.array([0.2, 0.0]))
+    np.testing.assert_allclose(transform_points(points, tilt), expected, rtol=1e-6)
+    np.testing.assert_allclose(tilted((100, 200), np.zeros(2)), np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("lean", [None, 0.3])
 @pytest.mark.parametrize("seed", range(8))
-def test_points_land_on_the_pixels_that_they_marked(seed: int) -> None:
+def test_points_land_on_the_pixels_that_they_marked(seed: int, lean: float | None) -> None:
     """A bright square on black; its warped centre of mass must be its warped centre, to a tenth of a pixel."""
     rng = np.random.default_rng(seed)
     image = np.zeros((300, 400, 3), np.uint8)
@@ -30,11 +40,19 @@ def test_points_land_on_the_pixels_that_they_marked(seed: int) -> None:
     image[y : y + 20, x : x + 20] = 255
     centre = np.array([[x + 10.0, y + 10.0]])  # corner frame: pixels x..x+19 cover [x, x + 20]
     scale, angle = rng.uniform(0.5, 1.5), rng.uniform(-10, 10)
-    matrix = crop_view((300, 400), (256, 288), scale, angle, rng, (centre[0], 20.0))
+    tilt = None if lean is None else tilted((300, 400), np.array([lean, -lean / 2]))
+    matrix = crop_view((300, 400), (256, 288), scale, angle, rng, (centre[0], 20.0), tilt)
+    if tilt is not None:  # the control: without its depth the point lies elsewhere
+        flat = transform_points(centre, matrix[:2])[0]
+        assert np.abs(flat - transform_points(centre, matrix)[0]).max() > 0.1
     seen = warp(image, matrix, (256, 288))[..., 0].astype(np.float64)
     rows, columns = np.mgrid[:256, :288] + 0.5
     mass = np.array([(columns * seen).sum(), (rows * seen).sum()]) / seen.sum()
-    np.testing.assert_allclose(mass, transform_points(centre, matrix)[0], atol=0.1)
+    # a tilted square's centre of mass is not its tilted centre, so ask that of the outline
+    outline = np.array([[x, y], [x + 20, y], [x + 20, y + 20], [x, y + 20]], np.float64)
+    moments = cv2.moments(transform_points(outline, matrix))
+    expected = np.array([moments["m10"], moments["m01"]]) / moments["m00"]
+    np.testing.assert_allclose(mass, expected, atol=0.1)
 
 
 def test_page_view_is_the_resize_of_evaluation() -> None:
