@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipelines.config.sections import (
+    CacheMib,
     Count,
     DataSection,
     EvaluateSection,
@@ -100,6 +101,7 @@ class DefectBatchingSection(Section):
     min_visible: Share = 0.6
     min_side_px: Positive = 4.0
     workers: NonNegative = 1
+    cache_mib: CacheMib = 512
 
     @model_validator(mode="after")
     def _overlap_leaves_a_stride(self) -> DefectBatchingSection:

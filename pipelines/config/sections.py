@@ -12,6 +12,7 @@ Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
 Side = Annotated[int, Field(ge=32, multiple_of=32)]
+CacheMib = Annotated[int, Field(ge=0)]  # decoded images that all loader workers keep together; 0: none
 
 
 class Section(BaseModel):

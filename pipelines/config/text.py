@@ -6,7 +6,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipelines.config.sections import Count, DataSection, EvaluateSection, Positive, RunConfig, Section, Share, Side
+from pipelines.config.sections import (
+    CacheMib,
+    Count,
+    DataSection,
+    EvaluateSection,
+    Positive,
+    RunConfig,
+    Section,
+    Share,
+    Side,
+)
 
 PageSide = Annotated[int, Field(ge=256)]
 
@@ -65,6 +75,7 @@ class TextBatchingSection(Section):
     repeats_by_bucket: dict[str, Count] = {}
     page_max_pixels: Count = 1664 * 1280
     workers: int = Field(1, ge=0)
+    cache_mib: CacheMib = 512
 
 
 class PostProcessSection(Section):

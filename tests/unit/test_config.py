@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pipelines.batching.image_cache import DEFAULT_BYTES
 from pipelines.config import DefectConfig, TextConfig, dump_config, load_config
 from pipelines.errors import UsageError
 
@@ -191,6 +192,20 @@ def test_the_configuration_as_run_loads_as_the_same_configuration(minimal, tmp_p
     assert load_config(written) == config
     # whole: nothing is left to defaults that a later version may change
     assert set(yaml.safe_load(written.read_text(encoding="utf-8"))) == set(TextConfig.model_fields)
+
+
+def test_the_cache_of_decoded_images_may_be_off_but_not_negative(minimal):
+    assert load_config(minimal, ["batching.cache_mib=0"]).batching.cache_mib == 0
+    assert load_config(minimal).batching.cache_mib * 2**20 == DEFAULT_BYTES
+    with pytest.raises(UsageError, match=r"batching\.cache_mib.*-1"):
+        load_config(minimal, ["batching.cache_mib=-1"])
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 0.6])
+def test_a_perspective_out_of_range_is_refused_by_name(wrong, minimal):
+    assert load_config(minimal).batching.perspective == 0
+    with pytest.raises(UsageError, match=rf"batching\.perspective.*{wrong}"):
+        load_config(minimal, [f"batching.perspective={wrong}"])
 
 
 def test_a_checked_configuration_cannot_be_changed(minimal):

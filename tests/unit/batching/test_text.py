@@ -104,7 +104,9 @@ def test_colour_jitter_of_strength_zero_changes_nothing_and_is_mild_by_default()
     assert 1 < np.mean(shifts) < 40
 
 
-@pytest.mark.parametrize("wrong", [{"scale_jitter": (1.2, 0.8)}, {"text_share": 2.0}, {"min_visible": -1.0}])
+@pytest.mark.parametrize(
+    "wrong", [{"scale_jitter": (1.2, 0.8)}, {"text_share": 2.0}, {"min_visible": -1.0}, {"perspective": 0.6}]
+)
 def test_impossible_settings_are_refused_by_name(wrong: dict) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
         TextAugmentation(RULE.size_hw, **wrong)
