@@ -16,7 +16,7 @@ from pipelines.prep.granularity import granularity_faults
 from pipelines.prep.near_duplicates import NearDuplicate
 from pipelines.prep.quantiles import defect_quantiles, text_quantiles
 from pipelines.prep.remedies import with_remedies
-from pipelines.prep.seen_images import SeenImage, across_splits, image_faults, see_images
+from pipelines.prep.seen_images import SeenImage, across_splits, copy_faults, image_faults, see_images
 from pipelines.prep.too_small import TooSmall, too_small_defects, too_small_text
 from pipelines.records import Fault, Record
 
@@ -93,7 +93,7 @@ def check_dataset(
     too_small = too_small_defects if task == _DEFECTS else too_small_text
     faults = [fault for split in SPLITS for fault in scanned[split][1]]
     faults += [fault for image in seen for fault in image_faults(root, image, index["images"])]
-    faults += [*_leaks(root, seen), *_alike_fault(root, alike), *_unscored(root, counts)]
+    faults += [*_leaks(root, seen), *copy_faults(root, seen), *_alike_fault(root, alike), *_unscored(root, counts)]
     if task != _DEFECTS:
         faults += granularity_faults(str(root), records)
     return CheckReport(

@@ -41,6 +41,7 @@ _BY_START = {
     "reaches outside the image": "prepare cuts it at the border",
     "the label file is empty": "look at what was exported",
     "is not the file that prepare wrote": "put it back, or prepare again",
+    "weighs more than once": "remove all but the one that is labelled best",
     "trains and validates": "prepare drops the training copy",
 }
 

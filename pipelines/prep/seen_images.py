@@ -14,6 +14,7 @@ from pipelines.prep.near_duplicates import Look, NearDuplicate, look_at, near_du
 from pipelines.records import Fault, Record
 
 _CHUNK = 8  # images that a process gets at once
+_SHOWN = 3  # pictures that are there several times, and names of each, in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,23 @@ def image_faults(root: Path, image: SeenImage, known: Mapping[str, Mapping[str, 
     if known.get(record.path, {}).get("sha256", facts.sha256) != facts.sha256:
         return [Fault(file, "is not the file that prepare wrote (sha256 differs)", "warning", image=record.path)]
     return [Fault(file, facts.note, "warning", image=record.path)] if facts.note else []
+
+
+def copy_faults(root: Path, seen: Sequence[SeenImage]) -> list[Fault]:
+    """One warning a split whose images are the same bytes under several names: they weigh so many times."""
+    copies: dict[str, dict[str, list[str]]] = {}
+    for image in seen:
+        if image.facts.sha256:
+            copies.setdefault(image.split, {}).setdefault(image.facts.sha256, []).append(image.record.path)
+    faults = []
+    for split, by_content in copies.items():
+        repeated = sorted((paths for paths in by_content.values() if len(paths) > 1), key=len, reverse=True)
+        if repeated:
+            number = sum(len(paths) - 1 for paths in repeated)
+            most = "; ".join(" = ".join(paths[:_SHOWN]) for paths in repeated[:_SHOWN])
+            reason = f"weighs more than once: {number} image(s) of {split} are copies of others of {split}: {most}"
+            faults.append(Fault(str(root / repeated[0][0]), reason, "warning", image=repeated[0][0]))
+    return faults
 
 
 def across_splits(root: Path, seen: Sequence[SeenImage], executor: Executor) -> tuple[list[NearDuplicate], int]:

@@ -44,6 +44,17 @@ def test_one_picture_in_both_splits_is_an_error(dataset):
     assert first_image(dataset, "train").name in leak and "trains and validates" in leak
 
 
+def test_copies_within_a_split_are_a_warning_with_their_number_and_names(dataset):
+    assert not reasons(check_dataset(dataset), "warning")  # the control
+    names = [line.split("\t")[0] for line in (dataset / "train.txt").read_text().splitlines()]
+    for copy in names[1:3]:
+        shutil.copy(dataset / names[0], dataset / copy)
+    report = check_dataset(dataset)
+    (told,) = [fault for fault in report.faults if fault.reason.startswith("weighs more than once")]
+    assert report.ok and told.image == names[0] and "labelled best" in told.repair
+    assert f"2 image(s) of train are copies of others of train: {' = '.join(names[:3])}" in told.reason
+
+
 def test_an_image_exchanged_after_prepare_is_noticed(dataset, write_picture):
     write_picture(first_image(dataset, "train"), seed=99)
     report = check_dataset(dataset)
