@@ -128,7 +128,5 @@ def window_loader(
         effective_batch=config.train.effective_batch,
         micro_batch=config.train.fixed_micro_batch,
         workers=worker_count(batching.workers, reporter),
-        micro_batch=config.train.micro_batch,
-        workers=batching.workers,
         cache_bytes=batching.cache_mib * 2**20,
     )
