@@ -31,7 +31,7 @@ from pipelines.errors import OutOfMemoryError, UsageError
 from pipelines.records import MicroBatch
 from pipelines.task import Task
 
-_MOST_ATTEMPTS = 4
+_MOST_REFUSALS = 4
 
 
 @dataclass
@@ -108,21 +108,25 @@ def resolve_method(task: Task, method: str) -> str:
 
 def _finished(run: Callable[[], Accumulated], step: Step, buffer: GradientBuffer) -> Accumulated:
     """The window, begun anew when it has to be: `run` leaves nothing but the buffer and what `recovery` learnt."""
-    state = paddle.get_rng_state()
-    for _ in range(_MOST_ATTEMPTS):
+    state, refusals = paddle.get_rng_state(), 0
+    while True:
         buffer.reset()
         try:
             accumulated = tried(run)
+        except WindowRestart:
+            pass  # as often as there is something to learn: every one makes a piece smaller or leaves a shape out
+        else:
             if not isinstance(accumulated, Refusal):
                 return accumulated
             step.recovery.num_failures += 1
-        except WindowRestart:
-            pass
+            refusals += 1
+            if refusals == _MOST_REFUSALS:
+                raise OutOfMemoryError(
+                    f"a window was begun {refusals} times and ran out of memory each time, between its micro-batches"
+                    f" ({accumulated.reason}); free some memory"
+                )
         _refuse_alone(step)
         paddle.set_rng_state(state)
-    raise OutOfMemoryError(
-        f"a window was begun {_MOST_ATTEMPTS} times and ran out of memory each time; free some memory"
-    )
 
 
 def _refuse_alone(step: Step) -> None:

@@ -168,7 +168,8 @@ class Updater:
         Raises:
             OutOfMemoryError: one image does not fit in memory.
         """
-        self._thaw()
+        for parameter in self._parameters:
+            parameter.stop_gradient = False  # what rests at first will not always, and learning takes the memory
         held, random_state = held_bytes(), paddle.get_rng_state()
         reset_peak()
         accumulate(
@@ -184,6 +185,11 @@ class Updater:
         self._buffer.reset()
         paddle.set_rng_state(random_state)
         return taken
+
+    @property
+    def has_resting_groups(self) -> bool:
+        """Whether the last update left parameters at rest, and with them the memory of their backward."""
+        return any(self.num_updates <= group.frozen_updates for group in self._groups)
 
     def resting_bytes(self) -> int:
         """What tensors take between the micro-batches of an update: all that is held now, moments, summed gradients."""

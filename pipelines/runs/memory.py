@@ -89,8 +89,10 @@ class RunMemory:
 
     def after(self, report: UpdateReport) -> None:
         """Hold the plan against what an update took."""
-        if self._plan is None or report.failures or report.update == 1:
-            return  # the moments, which are planned for, come with the first step
+        # what is planned for and not there yet: moments before the first step, the backward of groups that rest
+        is_whole = report.update > 1 and not self._updater.has_resting_groups
+        if self._plan is None or report.failures or not is_whole:
+            return
         planned = max(self._plan.peak_bytes(number, (height, width)) for number, height, width in report.shapes)
         if self._plan.corrected(report.shapes, report.peak_bytes):
             self._reporter.note(
@@ -120,9 +122,10 @@ class RunMemory:
         if not unfit:
             return
         (height, width), side = max(unfit, key=lambda shape: shape[0] * shape[1]), plan.largest_side()
+        fits = f"a square of {side} x {side} px fits" if side else "nothing fits"
         said = (
             f"one training image of {height} x {width} px needs {gib(plan.fit((height, width)).peak_bytes)}, more than"
-            f" the {gib(plan.budget_bytes)} there are; a square of {side} x {side} px fits"
+            f" the {gib(plan.budget_bytes)} there are; {fits}"
         )
         if not may_skip:
             raise OutOfMemoryError(f"{said}. Use smaller training shapes or a smaller network, or raise train.memory")

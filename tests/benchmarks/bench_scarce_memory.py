@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import paddle
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -39,7 +40,8 @@ class Run:
     """What a number of updates came to."""
 
     reports: list[UpdateReport]
-    weights: dict[str, np.ndarray]
+    start: np.ndarray
+    weights: np.ndarray
     seconds: float
     held: float
 
@@ -50,6 +52,7 @@ def run(config: Config, windows: list[list[MicroBatch]], room_bytes: int | None)
     samples = wiring.samples(wiring.records("train"))
     task = wiring.build_task(wiring.configured_setting())
     updater, _ = build_updater(config, task, wiring.parameter_groups(task), samples.num_an_epoch, _Loud())
+    start = weights_of(task.network)
     reports = [updater.run(windows[0])]
     held = held_bytes()
     if room_bytes is not None:
@@ -62,8 +65,12 @@ def run(config: Config, windows: list[list[MicroBatch]], room_bytes: int | None)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, _UNLIMITED)
     seconds = time.perf_counter() - started
-    weights = {name: value.numpy().astype(np.float64) for name, value in task.network.state_dict().items()}
-    return Run(reports, weights, seconds, held_bytes() / held)
+    return Run(reports, start, weights_of(task.network), seconds, held_bytes() / held)
+
+
+def weights_of(network: paddle.nn.Layer) -> np.ndarray:
+    """All parameters in one float64 vector."""
+    return np.concatenate([value.numpy().ravel().astype(np.float64) for value in network.parameters()])
 
 
 def first_windows(config: Config) -> list[list[MicroBatch]]:
@@ -75,15 +82,16 @@ def first_windows(config: Config) -> list[list[MicroBatch]]:
 
 
 def difference(run: Run, reference: Run) -> float:
-    """Of all weights together, relative to how far the reference moved them from nothing."""
-    flat = [np.concatenate([one.weights[name].ravel() for name in reference.weights]) for one in (run, reference)]
-    return float(np.linalg.norm(flat[0] - flat[1]) / np.linalg.norm(flat[1]))
+    """Of the weights, relative to how far the reference moved them."""
+    moved = np.linalg.norm(reference.weights - reference.start)
+    return float(np.linalg.norm(run.weights - reference.weights) / moved)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("-c", required=True)
     parser.add_argument("-o", action="append", default=[])
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.6, 0.35, 0.2, 0.12])
     arguments = parser.parse_args()
     config = load_config(Path(arguments.c), arguments.o)
     windows = first_windows(config)
@@ -91,10 +99,8 @@ def main() -> None:
     plenty = run(config, windows, None)
     spread = difference(run(config, ones, None), plenty)
     taken = max(report.peak_bytes for report in plenty.reports)
-    print(
-        f"with room: {plenty.seconds:.1f} s, peak {taken / 2**20:.0f} MiB, micro-batches of other sizes differ {spread:.1e}"
-    )
-    for share in (0.6, 0.35, 0.2, 0.12):
+    print(f"with room: {plenty.seconds:.1f} s, peak {taken / 2**20:.0f} MiB; cut into ones: {spread:.1e} off")
+    for share in arguments.shares:
         try:
             scarce = run(config, windows, int(share * taken))
         except OutOfMemoryError as error:

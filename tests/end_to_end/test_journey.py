@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 METRICS = {f"{name}_{iou}" for name in ("hmean", "precision", "recall") for iou in (50, 70, 80)}
 LOG_KEYS = {
     "update", "epoch", "samples", "micro_batches", "shapes", "loss", "loss_shrink", "loss_threshold", "loss_binary",
-    "lr", "grad_norm", "loss_scale", "skipped", "seconds", "data_seconds", "peak_bytes",
+    "lr", "grad_norm", "loss_scale", "skipped", "in_full", "failures", "seconds", "data_seconds", "peak_bytes",
 }  # fmt: skip
 
 

@@ -142,6 +142,16 @@ def test_a_backward_that_needs_smaller_pieces_than_the_first_pass_begins_a_rando
     assert compare(gradient, reference).max_relative_error < 1e-9
 
 
+def test_without_randomness_a_backward_that_needs_smaller_pieces_goes_on_where_it_is() -> None:
+    task = toy_task("replay")
+    reference = whole_batch_gradient(task, split(toy_samples(8), (4, 4)))
+    room = Room(task, 2 * PIXELS, with_graph=True)
+    gradient, _ = accumulated_gradient(task, split(toy_samples(8), (4, 4)), "replay")
+    assert compare(gradient, reference).max_relative_error < 1e-9
+    # the first one without graph, the second one with graph in vain and then in halves; then both in halves
+    assert room.sizes == [4, 2, 2, 2, 2, 2, 2]
+
+
 @pytest.mark.filterwarnings("ignore:When training, we now always track")
 def test_random_state_and_running_statistics_are_put_back_before_the_next_try() -> None:
     """The failure comes behind the BatchNorm, whose statistics have then moved, and behind a draw."""
