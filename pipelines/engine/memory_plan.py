@@ -124,20 +124,21 @@ class MemoryPlan:
 
     def fit(self, size_hw: ShapeHW) -> Fit:
         """What fits of a shape."""
-        number = self._number(self.model, size_hw)
-        if number or self.recomputed is None:
-            return Fit(number, False, self.peak_bytes(max(number, 1), size_hw))
-        number = self._number(self.recomputed, size_hw)
-        peak = self.resting_bytes + self.recomputed.taken_bytes(max(number, 1), size_hw)
-        return Fit(number, True, round(peak))
+        is_recomputed = self.recomputes(size_hw)
+        number = self._number(self._model(is_recomputed), size_hw)
+        return Fit(number, is_recomputed, self.peak_bytes(max(number, 1), size_hw))
+
+    def recomputes(self, size_hw: ShapeHW) -> bool:
+        """Whether activations of this shape are to be computed twice: not even one image fits otherwise."""
+        return self.recomputed is not None and self._number(self.model, size_hw) == 0
 
     def size(self, size_hw: ShapeHW) -> int:
         """Images in a micro-batch of this shape, at least 1: that one does not fit shows when it is tried."""
         return max(1, self.fit(size_hw).number)
 
     def peak_bytes(self, number: int, size_hw: ShapeHW) -> int:
-        """In all, of a micro-batch without recomputed activations."""
-        return round(self.resting_bytes + self.model.taken_bytes(number, size_hw))
+        """In all, of a micro-batch, as it is planned for its shape."""
+        return round(self.resting_bytes + self._model(self.recomputes(size_hw)).taken_bytes(number, size_hw))
 
     def largest_side(self) -> int:
         """Of a square of which one image fits, recomputed if that is allowed; a multiple of 32 px, 0 if none does."""
@@ -150,13 +151,22 @@ class MemoryPlan:
             shapes: (number, height, width) of the micro-batches that ran.
             measured_bytes: the peak in all.
         """
-        planned = max(self.peak_bytes(number, (height, width)) for number, height, width in shapes)
+        planned, is_recomputed = max(
+            (self.peak_bytes(number, (height, width)), self.recomputes((height, width)))
+            for number, height, width in shapes
+        )
         if abs(measured_bytes - planned) <= TOLERANCE * planned:
             return False
-        rest = self.resting_bytes + self.model.constant
-        if measured_bytes > rest:
-            self.model = self.model.scaled((measured_bytes - rest) / (planned - rest))
+        rest = self.resting_bytes + self._model(is_recomputed).constant
+        factor = max(measured_bytes - rest, 1) / (planned - rest)
+        if is_recomputed and self.recomputed is not None:
+            self.recomputed = self.recomputed.scaled(factor)
+        else:
+            self.model = self.model.scaled(factor)
         return True
+
+    def _model(self, is_recomputed: bool) -> MemoryModel:
+        return self.recomputed if is_recomputed and self.recomputed is not None else self.model
 
     def _number(self, model: MemoryModel, size_hw: ShapeHW) -> int:
         room = MARGIN * self.budget_bytes - self.resting_bytes

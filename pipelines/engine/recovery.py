@@ -45,6 +45,7 @@ class Recovery:
 
     Attributes:
         num_failures: allocations that failed so far.
+        plans_recompute: shapes that are recomputed from the start, as somebody knows that they don't fit otherwise.
         probe: to find the largest side that fits before stopping; None: not tried.
         trial: forward and backward of a micro-batch, whose gradient nobody needs; for `probe`.
     """
@@ -58,6 +59,7 @@ class Recovery:
         tell: Callable[[str], None] = lambda sentence: None,
     ):
         self.num_failures = 0
+        self.plans_recompute: Callable[[ShapeHW], bool] = lambda size_hw: False
         self.probe: Probe | None = None
         self.trial: Callable[[MicroBatch], object] | None = None
         self._task, self._recompute, self._on_oom, self._tell = task, recompute, on_oom, tell
@@ -127,11 +129,14 @@ class Recovery:
 
     @contextmanager
     def _recomputing(self, shape_hw: ShapeHW) -> Iterator[None]:
-        if self._recompute == "always" or shape_hw in self._recomputed:
+        if self._is_recomputed(shape_hw):
             with recomputing(self._task.recomputable):
                 yield
         else:
             yield
+
+    def _is_recomputed(self, shape_hw: ShapeHW) -> bool:
+        return self._recompute == "always" or shape_hw in self._recomputed or self.plans_recompute(shape_hw)
 
     def _smaller(self, piece: MicroBatch) -> list[MicroBatch]:
         """What to try in place of a piece that did not fit."""
@@ -139,7 +144,7 @@ class Recovery:
         if len(piece) > 1:
             self._most[shape] = (len(piece) + 1) // 2
             self._tell(f"out of memory at {shown}: from now on at most {self._most[shape]} of that shape at once")
-        elif self._recompute == "auto" and shape not in self._recomputed and len(self._task.recomputable):
+        elif self._recompute == "auto" and not self._is_recomputed(shape) and len(self._task.recomputable):
             self._recomputed.add(shape)
             self._tell(f"out of memory at {shown}: its activations are computed twice from now on")
         elif self._failed_alone is not piece:

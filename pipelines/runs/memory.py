@@ -85,6 +85,7 @@ class RunMemory:
             self._tell_plan(budget)
             self._refuse_unfit(self._plan, config.train.on_oom == "skip")
             loader.size_of = self._plan.size
+            updater.recovery.plans_recompute = self._plan.recomputes
         self._rehearse_largest()
 
     def after(self, report: UpdateReport) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pipelines.engine.checkpoint import save_checkpoint, save_weights
 from pipelines.engine.loop import Step, run_updates
 from pipelines.engine.run_log import RunLog
 from pipelines.engine.update import Updater
-from pipelines.errors import Interrupted
+from pipelines.errors import Interrupted, OutOfMemoryError
 from pipelines.folders import write_text
 from pipelines.runs.assemble import build_updater, new_run_folder
 from pipelines.runs.interruption import stop_request
@@ -49,7 +50,12 @@ def train(config: Config, reporter: Reporter) -> Path:
     except BaseException:
         shutil.rmtree(folder)  # nothing learnt yet, and the same command shall work again
         raise
-    run.learn(wiring.window_loader(samples, setting), updater, num_updates)
+    try:
+        run.learn(wiring.window_loader(samples, setting), updater, num_updates)
+    except OutOfMemoryError:
+        if updater.num_updates == 0:
+            shutil.rmtree(folder)  # likewise
+        raise
     run.conclude()
     write_report(folder, reporter)
     return folder
@@ -63,6 +69,7 @@ class _Run:
         self._folder, self._task, self._judge, self._reporter = folder, task, judge, reporter
         self._blend = Blend(task.network.parameters())
         self._best: Verdict[Any]
+        self._last_step: Step[Window] | None = None
         self._metrics: dict[str, Any] = {"evaluations": []}
 
     def measure_baseline(self) -> Any:
@@ -88,14 +95,26 @@ class _Run:
             loader,
             self._reporter.progress(num_updates, title) as bar,
             stop_request() as request,
+            self._saved_when_memory_ends(updater),
         ):
             memory = RunMemory(self._config, self._task, updater, loader, self._reporter)
             for step in run_updates(updater, loader, num_updates):
+                self._last_step = step
                 self._record(step, log, bar)
                 memory.after(step.report)
                 if request.signal_number is not None:
                     self._stop(step, updater, request.signal_number)
                 self._after_update(step, updater, log, is_last=updater.num_updates == num_updates)
+
+    @contextmanager
+    def _saved_when_memory_ends(self, updater: Updater) -> Iterator[None]:
+        """What was learnt outlives an update or an evaluation that no longer fits."""
+        try:
+            yield
+        except OutOfMemoryError as error:
+            step = self._last_step
+            saved = "nothing was learnt yet" if step is None else f"saved in {self._save_checkpoint(step, updater)}"
+            raise OutOfMemoryError(f"after update {updater.num_updates} ({saved}): {error}") from None
 
     def conclude(self) -> None:
         """Say plainly what training added."""

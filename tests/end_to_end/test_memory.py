@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.tiny_run import DEFECT_SMOKE, SMOKE, TINY, as_options, content, wholebatch
+from pipelines.engine.update import Updater
+from pipelines.errors import OutOfMemoryError
+from pipelines.runs.reporter import Quiet
+from pipelines.runs.train import train
+from tests.end_to_end.tiny_run import DEFECT_SMOKE, SMOKE, TINY, as_options, content, tiny_config, wholebatch
 
 pytestmark = pytest.mark.slow
 
@@ -71,3 +75,20 @@ def test_a_budget_that_not_one_image_fits_is_told_with_the_side_that_does(workpl
     assert "one training image of 320 x 320 px needs" in told and "raise train.memory" in told
     side = int(told.split("a square of ")[1].split()[0])
     assert 64 <= side < 320 and side % 32 == 0
+    assert not (workplace / "runs" / "tight").exists()  # the same command shall work once there is more memory
+
+
+def test_what_was_learnt_is_saved_when_memory_ends(workplace, pages, monkeypatch):
+    config = tiny_config(workplace, "short of memory", "data.synthetic=null", f"data.root={workplace / pages}")
+    learn = Updater.run
+
+    def run(updater, window):
+        if updater.num_updates == 2:
+            raise OutOfMemoryError("one image of 96 x 96 px does not fit in memory.")
+        return learn(updater, window)
+
+    monkeypatch.setattr(Updater, "run", run)
+    folder = workplace / "runs" / "short of memory"
+    with pytest.raises(OutOfMemoryError, match=r"after update 2 \(saved in .*update_2\): one image of 96 x 96 px"):
+        train(config, Quiet())
+    assert (folder / "checkpoints" / "update_2").is_dir() and (folder / "best").is_dir()

@@ -74,6 +74,14 @@ def test_a_peak_within_a_tenth_changes_nothing_and_one_beyond_is_planned_from_th
     assert ours.peak_bytes(2, HW) == pytest.approx(200 * MIB)
 
 
+def test_a_peak_of_a_recomputed_shape_corrects_the_recomputed_model_alone() -> None:
+    ours = plan(130, model(40.0))
+    assert ours.recomputes(HW) and not ours.recomputes((512, 512))
+    assert ours.corrected([(1, *HW)], 120 * MIB)  # planned 100
+    assert ours.peak_bytes(1, HW) == pytest.approx(120 * MIB)
+    assert ours.peak_bytes(1, (512, 512)) == 85 * MIB
+
+
 def test_evaluation_has_a_plan_of_its_own() -> None:
     evaluation = EvaluationPlan(50 * MIB, MemoryModel(0.0, {1: 50.0}))
     assert evaluation.peak_bytes(HW) == 100 * MIB

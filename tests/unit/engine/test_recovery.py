@@ -180,6 +180,16 @@ def test_random_state_and_running_statistics_are_put_back_before_the_next_try() 
         )
 
 
+def test_a_shape_that_is_planned_to_be_recomputed_is_so_from_the_start() -> None:
+    task, told = toy_task("labels"), []
+    Room(task, 0)
+    recovery = Recovery(task, tell=told.append)
+    recovery.plans_recompute = lambda size_hw: size_hw == (12, 16)
+    with pytest.raises(OutOfMemoryError):
+        run(task, recovery)
+    assert not any("computed twice" in sentence for sentence in told)
+
+
 def test_always_recomputes_from_the_start_and_the_gradient_is_the_same() -> None:
     task = toy_task("replay")
     train_with_frozen_statistics(task.network)
