@@ -6,7 +6,6 @@ Run: MALLOC_MMAP_THRESHOLD_=65536 python tests/benchmarks/bench_scarce_memory.py
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
 import time
 from dataclasses import dataclass
@@ -25,9 +24,9 @@ from pipelines.records import MicroBatch
 from pipelines.runs.assemble import build_updater
 from pipelines.runs.reporter import Quiet
 from pipelines.runs.wiring import wiring_of
+from tests.address_space import leave_all_room, leave_room
 
 NUM_UPDATES = 4
-_UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
 
 class _Loud(Quiet):
@@ -56,14 +55,12 @@ def run(config: Config, windows: list[list[MicroBatch]], room_bytes: int | None)
     reports = [updater.run(windows[0])]
     held = held_bytes()
     if room_bytes is not None:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        used = pages * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + room_bytes, resource.RLIM_INFINITY))
+        leave_room(room_bytes)
     started = time.perf_counter()
     try:
         reports += [updater.run(window) for window in windows[1:]]
     finally:
-        resource.setrlimit(resource.RLIMIT_AS, _UNLIMITED)
+        leave_all_room()
     seconds = time.perf_counter() - started
     return Run(reports, start, weights_of(task.network), seconds, held_bytes() / held)
 

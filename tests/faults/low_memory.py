@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from pipelines.engine import retry
 from pipelines.engine.memory import held_bytes, release_cached
 from pipelines.errors import WholebatchError
 from pipelines.records import Record, TextAnnotation, TextRegion
+from tests.address_space import leave_all_room, leave_room
 from tests.factories import drawn_page
 from tests.unit.runs.conftest import Recorder
 
@@ -53,11 +53,10 @@ class Shortage:
         if self.mode == "calm" or (self.mode == "once" and self.num_refusals):
             return
         if height * width > LIMITED_PIXELS[self.mode]:
-            mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (mapped + MARGIN_BYTES, resource.RLIM_INFINITY))
+            leave_room(MARGIN_BYTES)
 
     def _give_back(self) -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        leave_all_room()
         self.num_refusals += 1
         release_cached()
 
