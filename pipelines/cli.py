@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import warnings
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from pipelines.errors import UsageError, WholebatchError
+from pipelines.cli_options import (
+    Cluster,
+    ConfigFile,
+    Frame,
+    JsonFile,
+    MaxMegapixels,
+    Overrides,
+    RawFormat,
+    Repair,
+    Workers,
+    configuration,
+    write_json,
+)
+from pipelines.errors import WholebatchError
 from pipelines.runs.interruption import exit_on_sigterm
 from pipelines.terminal import Terminal
 
@@ -25,18 +37,6 @@ app = typer.Typer(
 )
 prepare_app = typer.Typer(help="Read, check, repair and split raw data into a dataset.", no_args_is_help=True)
 app.add_typer(prepare_app, name="prepare")
-
-ConfigFile = Annotated[Path, typer.Option("-c", "--config", help="The run's YAML file.")]
-Overrides = Annotated[list[str] | None, typer.Option("-o", help="section.key=value, may be repeated.")]
-Frame = Annotated[
-    str, typer.Option("--label-frame", help="How EXIF-turned images were labelled: displayed, raw, auto.")
-]
-MaxMegapixels = Annotated[float, typer.Option(help="Larger images are left out.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Threads; default: one a core.")]
-Cluster = Annotated[str | None, typer.Option(help="Address of a Dask scheduler to work on instead, tcp://HOST:8786.")]
-Repair = Annotated[bool, typer.Option(help="Repair labels where one repair is right; else refuse and list what.")]
-RawFormat = Annotated[str, typer.Option("--from", help="Format of the labels (docs/data_formats.md); auto: find out.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the result here, machine-readable.")]
 
 
 @prepare_app.command("text")
@@ -75,7 +75,7 @@ def prepare_text_command(
         cluster=cluster,
         dry_run=dry_run,
     )
-    _write_json(json_file, report)
+    write_json(json_file, report)
 
 
 @prepare_app.command("defect")
@@ -118,7 +118,7 @@ def prepare_defect_command(
         cluster=cluster,
         dry_run=dry_run,
     )
-    _write_json(json_file, report)
+    write_json(json_file, report)
 
 
 @app.command()
@@ -135,7 +135,7 @@ def pages(
 
     max_pixels = int(max_megapixels * 1e6)
     report = render_pages(source, out, Terminal(), dpi=dpi, draft_labels=draft_labels, max_pixels=max_pixels)
-    _write_json(json_file, report)
+    write_json(json_file, report)
 
 
 @app.command()
@@ -152,7 +152,7 @@ def check(
     from pipelines.runs.data import check
 
     report = check(dataset, Terminal(), sheet, side_px=side)
-    _write_json(json_file, report)
+    write_json(json_file, report)
     raise typer.Exit(0 if report["ok"] else 1)
 
 
@@ -177,11 +177,10 @@ def synthesize(
 @app.command()
 def train(config: ConfigFile, overrides: Overrides = None) -> None:
     """Measure the baseline, train, keep the best model; leaves a run folder."""
-    from pipelines.config import load_config
     from pipelines.runs.train import train as run_training
 
     terminal = Terminal()
-    folder = run_training(load_config(config, overrides or []), terminal)
+    folder = run_training(configuration(config, overrides), terminal)
     terminal.note(f"run folder: {folder}")
 
 
@@ -194,10 +193,9 @@ def evaluate(
     json_file: JsonFile = None,
 ) -> None:
     """Metrics on a split: hmean by image size, or AP, classes and image rates."""
-    from pipelines.config import load_config
     from pipelines.runs.deliver import evaluate
 
-    _write_json(json_file, evaluate(load_config(config, overrides or []), model, split, Terminal()))
+    write_json(json_file, evaluate(configuration(config, overrides), model, split, Terminal()))
 
 
 @app.command()
@@ -208,11 +206,10 @@ def plan(
     json_file: JsonFile = None,
 ) -> None:
     """Memory by shape for training and evaluation, and the micro-batches that fit."""
-    from pipelines.config import load_config
     from pipelines.runs.plan import plan
 
     budget = [] if memory is None else [f"train.memory={memory}"]
-    _write_json(json_file, plan(load_config(config, [*(overrides or []), *budget]), Terminal()))
+    write_json(json_file, plan(configuration(config, [*(overrides or []), *budget]), Terminal()))
 
 
 @app.command()
@@ -223,10 +220,9 @@ def verify(
     json_file: JsonFile = None,
 ) -> None:
     """Accumulated gradient against the whole batch's, on your model and data."""
-    from pipelines.config import load_config
     from pipelines.runs.verify import verify
 
-    _write_json(json_file, verify(load_config(config, overrides or []), Terminal(), float64=float64))
+    write_json(json_file, verify(configuration(config, overrides), Terminal(), float64=float64))
 
 
 @app.command()
@@ -238,7 +234,7 @@ def export(
     """Export the best model and check it in paddleocr."""
     from pipelines.runs.deliver import export
 
-    _write_json(json_file, export(run, out, Terminal()))
+    write_json(json_file, export(run, out, Terminal()))
 
 
 @app.command()
@@ -268,7 +264,7 @@ def doctor(json_file: JsonFile = None) -> None:
     from pipelines.runs.data import examine_environment
 
     report = examine_environment(Terminal())
-    _write_json(json_file, report)
+    write_json(json_file, report)
     raise typer.Exit(0 if report["ok"] else 1)
 
 
@@ -298,15 +294,6 @@ def main(arguments: list[str] | None = None) -> None:
 def run_command(name: str) -> None:
     """Entry of tools/NAME.py: the same command, its name left out."""
     main([name, *sys.argv[1:]])
-
-
-def _write_json(file: Path | None, content: Any) -> None:
-    if file is None:
-        return
-    try:
-        file.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
-    except OSError as fault:
-        raise UsageError(f"--json {file}: can't be written: {fault.strerror}") from None
 
 
 if __name__ == "__main__":

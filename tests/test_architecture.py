@@ -71,7 +71,8 @@ ALLOWED = {
         lazily="paddle",
     ),
     "terminal": allow("runs", "rich"),
-    "cli": allow("runs config terminal", "typer"),
+    "cli": allow("runs config terminal cli_options", "typer"),
+    "cli_options": allow("config", "typer"),
 }
 WITHOUT_PADDLE = (
     "batching",

@@ -15,6 +15,8 @@ from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 from pipelines.errors import DataError
 
 _ORIENTATION_TAG = 274
+JPEG_FORMATS = ("JPEG", "MPO")
+"""PIL's names for what phones write; an MPO is a JPEG with another one behind it."""
 SIDEWAYS = (5, 6, 7, 8)
 """EXIF orientations that swap width and height."""
 LARGEST_PIXELS = 2**30
@@ -162,6 +164,25 @@ def stored_size_wh(image: Image.Image) -> tuple[int, int]:
     if isinstance(image, TiffImageFile):  # whose `size` is the shown one, in newer versions of PIL
         return int(image.tag_v2[IMAGEWIDTH]), int(image.tag_v2[IMAGELENGTH])
     return image.size
+
+
+def unused_pictures(image: Image.Image) -> str:
+    """What is not looked at of a file with several pictures, or ""; the others of an MPO are its preview or depth."""
+    count = getattr(image, "n_frames", 1) if image.format not in JPEG_FORMATS else 1
+    if count < 2:
+        return ""
+    if image.format == "TIFF":
+        return f"has {count} pages and only the first is used; `wholebatch pages` makes a picture of every page"
+    return f"is animated and only the first of its {count} pictures is used"
+
+
+def unused_pictures_of(path: Path) -> str:
+    """`unused_pictures` of a file, from its headers; "" where it is no image."""
+    try:
+        with Image.open(path) as image:
+            return unused_pictures(image)
+    except DECODING_ERRORS:
+        return ""
 
 
 def is_there(path: Path) -> bool:

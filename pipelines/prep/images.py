@@ -12,6 +12,7 @@ from PIL import Image, UnidentifiedImageError
 
 from pipelines.dataset.image_files import (
     DECODING_ERRORS,
+    JPEG_FORMATS,
     LARGEST_PIXELS,
     LARGEST_SIDE_PX,
     SIDEWAYS,
@@ -21,13 +22,13 @@ from pipelines.dataset.image_files import (
     orientation_of,
     shown_size_hw,
     stored_size_wh,
+    unused_pictures,
 )
 from pipelines.errors import UsageError
 
 DEFAULT_MAX_PIXELS = 200_000_000
 """A sheet of A2 at 600 dpi has 139 million pixels; decoded, 200 million fill 0.6 GB a core."""
 _SIXTEEN_BIT = ("I;16", "I;16B", "I;16L")
-_JPEGS = ("JPEG", "MPO")
 _JPEG_QUALITY = 95
 # Not ImageOps.exif_transpose, which writes the rest of the EXIF anew and fails where that is damaged.
 _TURNS = {
@@ -140,27 +141,17 @@ def _facts(image: Image.Image, content: bytes) -> ImageFacts:
         size_hw=shown_size_hw(image),
         sha256=hashlib.sha256(content).hexdigest(),
         conversion=conversion,
-        note=_note(image),
-        suffix=".png" if conversion and image.format not in _JPEGS else "",
+        note=unused_pictures(image),
+        suffix=".png" if conversion and image.format not in JPEG_FORMATS else "",
         orientation=orientation,
     )
-
-
-def _note(image: Image.Image) -> str:
-    """What is lost of a file with several pictures; the others of an MPO are its preview or depth."""
-    count = getattr(image, "n_frames", 1) if image.format not in _JPEGS else 1
-    if count < 2:
-        return ""
-    if image.format == "TIFF":
-        return f"has {count} pages and only the first is used; `wholebatch pages` makes a picture of every page"
-    return f"is animated and only the first of its {count} pictures is used"
 
 
 def _conversion(image: Image.Image, content: bytes, orientation: int) -> str:
     """Why the file can't go into a dataset byte for byte, or ""."""
     if orientation != 1:
         return f"EXIF orientation {orientation}: pixels turned upright"
-    if image.format not in (*_JPEGS, "PNG"):
+    if image.format not in (*JPEG_FORMATS, "PNG"):
         return f"{image.format} saved as PNG"
     if "transparency" in image.info:
         return f"transparent {image.mode} pixels saved as 8-bit RGB"
@@ -173,7 +164,7 @@ def _conversion(image: Image.Image, content: bytes, orientation: int) -> str:
 def upright_bytes(path: Path) -> bytes:
     """The image as an `upright` file: JPEG of quality 95 where it was JPEG, else PNG."""
     with Image.open(path) as image:
-        is_jpeg = image.format in _JPEGS
+        is_jpeg = image.format in JPEG_FORMATS
         picture = upright(image)
     encoded = io.BytesIO()
     if is_jpeg:

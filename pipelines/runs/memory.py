@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import paddle
-import psutil
 
 from pipelines.batching.loader import WindowLoader
 from pipelines.batching.shapes import ShapeHW
 from pipelines.config import RunConfig
+from pipelines.doctor import usable_memory_bytes
 from pipelines.engine.memory import on_gpu
 from pipelines.engine.memory_plan import MEASURED_NUMBERS, Measurement, MemoryModel, MemoryPlan
 from pipelines.engine.recovery import Recovery
@@ -42,7 +42,7 @@ def budget_of(config: RunConfig) -> Budget:
         return Budget(total - GPU_OVERHEAD_BYTES, f"train.memory {left}" if named else f"the card's {left}")
     if named:
         return Budget(int(named), f"train.memory {gib(int(named))}, by the allocator's own figures")
-    free = psutil.virtual_memory().available
+    free = usable_memory_bytes() or 0
     return Budget(int(_HOST_SHARE * free), f"{_HOST_SHARE:.0%} of the {gib(free)} that the host has free")
 
 

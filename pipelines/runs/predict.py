@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 
 from pipelines.dataset import read_image
+from pipelines.dataset.image_files import unused_pictures_of
 from pipelines.errors import UsageError
 from pipelines.folders import write_text
 from pipelines.runs.models import finder_of
@@ -45,7 +46,9 @@ def predict(
     found: list[dict[str, Any]] = []
     with reporter.progress(len(files), "predicting") as bar:
         for number, file in enumerate(files):
-            image = read_image(file)
+            image, unused = read_image(file), unused_pictures_of(file)
+            if unused:
+                reporter.warn(f"{file} {unused}")
             prediction = presentation.confident(detect(image))
             drawn = f"{number:04d}_{file.stem}.jpg"
             _write_jpeg(out / drawn, presentation.draw(image, prediction))

@@ -8,6 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 from pipelines.errors import DataError, UsageError
 from pipelines.records import TextPrediction
@@ -49,6 +50,15 @@ def test_images_of_one_name_from_two_folders_keep_a_drawing_each(tmp_path, monke
     assert len({entry["drawn"] for entry in entries}) == 2
     assert all((tmp_path / "out" / entry["drawn"]).is_file() for entry in entries)
     assert "2 text regions in 2 images" in recorder.notes[-1]
+
+
+def test_pages_that_are_not_looked_at_are_told(tmp_path, monkeypatch, recorder):
+    monkeypatch.setattr(module, "finder_of", lambda *_: (lambda image: FOUND, TextPresentation()))
+    pages = [Image.new("L", (80, 50), shade) for shade in (255, 200, 100)]
+    pages[0].save(tmp_path / "fax.tif", save_all=True, append_images=pages[1:])
+    predict(tmp_path / "model", [tmp_path / "fax.tif", write_picture(tmp_path / "a.png")], tmp_path / "out", recorder)
+    (told,) = recorder.warnings
+    assert "fax.tif has 3 pages and only the first is used; `wholebatch pages`" in told
 
 
 def test_a_folder_in_use_is_left_as_it_is(tmp_path, monkeypatch, recorder):
