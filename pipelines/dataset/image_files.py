@@ -6,10 +6,11 @@ import io
 import os
 import struct
 from pathlib import Path
+from typing import BinaryIO
 
 import cv2
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageFile
 from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 
 from pipelines.errors import DataError
@@ -131,7 +132,7 @@ def decoded(content: np.ndarray | bytes, reduction: int = 1) -> np.ndarray | Non
 
 def _webp_orientation(data: np.ndarray) -> int:
     try:
-        with Image.open(io.BytesIO(data.tobytes())) as image:
+        with opened(io.BytesIO(data.tobytes())) as image:
             return orientation_of(image)
     except DECODING_ERRORS:
         return 1
@@ -142,6 +143,12 @@ def _turned(image: np.ndarray, orientation: int) -> np.ndarray:
     flip, is_transposed = _FLIPS.get(orientation, (None, False))
     image = cv2.transpose(image) if is_transposed else image
     return image if flip is None else cv2.flip(image, flip)
+
+
+def opened(file: Path | BinaryIO, formats: tuple[str, ...] | None = None) -> Image.Image:
+    """`PIL.Image.open`, where what is cut off stays a fault: importing ppdet tells PIL to fill it up with grey."""
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
+    return Image.open(file, formats=formats)
 
 
 def orientation_of(image: Image.Image) -> int:
@@ -179,7 +186,7 @@ def unused_pictures(image: Image.Image) -> str:
 def unused_pictures_of(path: Path) -> str:
     """`unused_pictures` of a file, from its headers; "" where it is no image."""
     try:
-        with Image.open(path) as image:
+        with opened(path) as image:
             return unused_pictures(image)
     except DECODING_ERRORS:
         return ""
@@ -233,7 +240,7 @@ def image_size_hw(path: Path) -> tuple[int, int]:
         DataError: missing, empty or not an image; names the file.
     """
     try:
-        with Image.open(path) as image:
+        with opened(path) as image:
             return shown_size_hw(image)
     except DECODING_ERRORS as error:
         reason = encoded_fault(np.fromfile(path, dtype=np.uint8)) if is_there(path) else "no such file"

@@ -19,6 +19,7 @@ from pipelines.dataset.image_files import (
     decoded,
     encoded_fault,
     is_there,
+    opened,
     orientation_of,
     shown_size_hw,
     stored_size_wh,
@@ -85,7 +86,7 @@ def examine_image(path: Path, max_pixels: int = LARGEST_PIXELS) -> ImageFacts:
     if fault:
         return ImageFacts(fault=fault)
     try:
-        with Image.open(io.BytesIO(content)) as image:
+        with opened(io.BytesIO(content)) as image:
             fault = unusable(image, max_pixels)
             if fault:
                 return ImageFacts(fault=fault)
@@ -163,7 +164,7 @@ def _conversion(image: Image.Image, content: bytes, orientation: int) -> str:
 
 def upright_bytes(path: Path) -> bytes:
     """The image as an `upright` file: JPEG of quality 95 where it was JPEG, else PNG."""
-    with Image.open(path) as image:
+    with opened(path) as image:
         is_jpeg = image.format in JPEG_FORMATS
         picture = upright(image)
     encoded = io.BytesIO()

@@ -16,10 +16,9 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from PIL import Image
 
 from pipelines.dataset.encodings import decode
-from pipelines.dataset.image_files import DECODING_ERRORS, read_image
+from pipelines.dataset.image_files import DECODING_ERRORS, opened, read_image
 from pipelines.errors import DataError
 
 _NAME_LISTS = ("classes.txt", "class_names.txt", "labels.txt")
@@ -104,7 +103,7 @@ def _numbers(mask: Path, are_classes: bool) -> np.ndarray | None:
         DataError: it can't be decoded.
     """
     try:
-        with Image.open(mask) as image:
+        with opened(mask) as image:
             if image.mode.startswith("I") or (image.mode == "P" and are_classes):
                 return np.asarray(image).astype(np.int32)
     except DECODING_ERRORS as error:

@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 from PIL.TiffImagePlugin import RESOLUTION_UNIT, X_RESOLUTION, Y_RESOLUTION
 
-from pipelines.dataset.image_files import DECODING_ERRORS, SIDEWAYS, orientation_of
+from pipelines.dataset.image_files import DECODING_ERRORS, SIDEWAYS, opened, orientation_of
 from pipelines.errors import DataError
 from pipelines.prep.documents import Page, Rendering
 from pipelines.prep.images import unusable, upright
@@ -39,7 +39,7 @@ def tiff_pages(path: Path, rendering: Rendering) -> Iterator[Page | Fault]:
         with path.open("rb") as file:
             num_pages, break_reason = _chain(file)
         if num_pages:
-            with Image.open(path, formats=["TIFF"]) as image:
+            with opened(path, formats=("TIFF",)) as image:
                 yield from _pages(image, path, num_pages, rendering.max_pixels)
     except DECODING_ERRORS as error:
         yield Fault(str(path), f"can't be read as a TIFF: {error}", "dropped")

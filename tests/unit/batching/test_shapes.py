@@ -58,7 +58,7 @@ def test_grouping_keeps_every_sample_once_and_in_order(micro_batch: int) -> None
     shapes = [(32, 32), (32, 64), (64, 32)]
     for count in range(0, 14):
         samples = [sample(shapes[rng.integers(3)], str(index)) for index in range(count)]
-        micro_batches = group_by_shape(samples, micro_batch)
+        micro_batches = group_by_shape(samples, lambda size_hw: micro_batch)
         names = [name for one in micro_batches for name in one.sources]
         assert sorted(names, key=int) == [str(index) for index in range(count)]
         assert all(1 <= len(one) <= micro_batch for one in micro_batches)
@@ -67,6 +67,20 @@ def test_grouping_keeps_every_sample_once_and_in_order(micro_batch: int) -> None
             assert of_shape == sorted(of_shape)
         full = Counter(one.shape_hw for one in micro_batches if len(one) < micro_batch)
         assert all(short == 1 for short in full.values())  # at most one short micro-batch a shape
+
+
+def test_every_shape_has_a_micro_batch_size_of_its_own() -> None:
+    samples = [sample(shape, str(k)) for k, shape in enumerate([(32, 32), (64, 64)] * 4)]
+    found = group_by_shape(samples, lambda size_hw: 3 if size_hw == (32, 32) else 1)
+    assert [(len(one), one.shape_hw) for one in found] == [(3, (32, 32)), (1, (32, 32)), *[(1, (64, 64))] * 4]
+
+
+def test_shares_add_up_with_pages_and_without() -> None:
+    crops = ((32, 64), (64, 64))
+    assert list(ShapePlan(crops).shares().values()) == [0.5, 0.5]
+    shares = ShapePlan(crops, whole_page_share=0.2).shares()
+    assert list(shares.values()) == [0.4, 0.4, 0.2]
+    assert [choice.is_page for choice in shares] == [False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Run: pytest tests/unit/engine/test_host_memory.py
 
 from __future__ import annotations
 
+import mmap
 from pathlib import Path
 from statistics import median
 
@@ -55,7 +56,9 @@ def resident_sizes(loader: WindowLoader, kept: list[object] | None = None) -> li
             workers = sum(child.memory_info().rss for child in this.children())
             sizes.append(this.memory_info().rss + workers)
             if kept is not None:
-                kept.append(np.ones(40_000, np.uint8))
+                leak = mmap.mmap(-1, 40_000)  # memory of its own: an array may lie in what was freed before
+                leak.write(b"x" * 40_000)
+                kept.append(leak)
     return sizes
 
 

@@ -9,7 +9,7 @@ import zlib
 import cv2
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFile
 
 from pipelines.dataset import image_size_hw, read_image
 from pipelines.prep.images import examine_image, upright_bytes
@@ -51,6 +51,17 @@ def test_header_training_and_prepare_see_one_upright_picture_in_every_format(tmp
     assert facts.size_hw == image_size_hw(path) == turns[orientation].shape[:2]
     for seen in (read_image(path)[..., ::-1], np.asarray(upright)):
         assert np.abs(seen.astype(int) - turns[orientation]).mean() < 3
+
+
+def test_a_cut_picture_stays_a_fault_whatever_another_library_told_pil(tmp_path, monkeypatch):
+    (tmp_path / "cut.bmp").write_bytes(_bmp(tmp_path)[:4000])
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)  # as importing ppdet does
+    assert "can't be decoded" in examine_image(tmp_path / "cut.bmp").fault
+
+
+def _bmp(folder):
+    Image.effect_noise((96, 64), 50).save(folder / "whole.bmp")
+    return (folder / "whole.bmp").read_bytes()
 
 
 def test_a_picture_over_the_budget_is_refused_from_its_header_with_the_option(tmp_path):
