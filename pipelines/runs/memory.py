@@ -109,14 +109,14 @@ class RunMemory:
         )
 
     def _sizes(self, plan: MemoryPlan) -> str:
-        by_size: dict[int, list[ShapeHW]] = {}
+        by_size: dict[tuple[int, bool], list[ShapeHW]] = {}
         for shape in self._loader.shape_shares():
-            by_size.setdefault(plan.size(shape), []).append(shape)
+            by_size.setdefault((plan.size(shape), plan.recomputes(shape)), []).append(shape)
         said = []
-        for size, shapes in sorted(by_size.items(), reverse=True):
+        for (size, is_recomputed), shapes in sorted(by_size.items(), reverse=True):
             height, width = max(shapes, key=lambda shape: shape[0] * shape[1])
-            said.append(f"of {size} up to {height} x {width} px")
-        return ", ".join(said)
+            said.append(f"of {size} up to {height} x {width} px" + (", recomputed" if is_recomputed else ""))
+        return "; ".join(said)
 
     def _refuse_unfit(self, plan: MemoryPlan, may_skip: bool) -> None:
         unfit = [shape for shape in self._loader.shape_shares() if plan.fit(shape).number == 0]
