@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from pipelines.dataset import read_image
 from pipelines.dataset.image_files import unused_pictures_of
+from pipelines.engine.retry import with_second_try
 from pipelines.errors import UsageError
 from pipelines.folders import write_text
 from pipelines.runs.models import finder_of
@@ -35,6 +37,7 @@ def predict(
     Raises:
         UsageError: no images, `out` holds something already, or a confidence that is none.
         DataError: an image can't be read.
+        OutOfMemoryError: an image does not fit in memory, at the second try neither.
     """
     if confidence is not None and not 0 <= confidence <= 1:
         raise UsageError(f"--confidence must lie between 0 and 1, but got {confidence:g}")
@@ -49,7 +52,9 @@ def predict(
             image, unused = read_image(file), unused_pictures_of(file)
             if unused:
                 reporter.warn(f"{file} {unused}")
-            prediction = presentation.confident(detect(image))
+            shown = f"{image.shape[0]} x {image.shape[1]} px"
+            told = f"{file}: looking at {shown} does not fit in memory; free some, or predict on a larger device"
+            prediction = presentation.confident(with_second_try(partial(detect, image), told))
             drawn = f"{number:04d}_{file.stem}.jpg"
             _write_jpeg(out / drawn, presentation.draw(image, prediction))
             found.append({"image": str(file), "drawn": drawn, presentation.key: presentation.as_json(prediction)})

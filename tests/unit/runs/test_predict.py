@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.errors import DataError, UsageError
+from pipelines.errors import DataError, OutOfMemoryError, UsageError
 from pipelines.records import TextPrediction
 from pipelines.runs import predict as module
 from pipelines.runs.predict import image_files, predict
@@ -59,6 +59,25 @@ def test_pages_that_are_not_looked_at_are_told(tmp_path, monkeypatch, recorder):
     predict(tmp_path / "model", [tmp_path / "fax.tif", write_picture(tmp_path / "a.png")], tmp_path / "out", recorder)
     (told,) = recorder.warnings
     assert "fax.tif has 3 pages and only the first is used; `wholebatch pages`" in told
+
+
+@pytest.mark.parametrize("num_failures", [1, 2])
+def test_memory_that_ends_once_is_survived_and_twice_names_the_image(num_failures, tmp_path, monkeypatch, recorder):
+    calls = []
+
+    def detect(image):
+        calls.append(1)
+        if len(calls) <= num_failures:
+            raise MemoryError
+        return FOUND
+
+    monkeypatch.setattr(module, "finder_of", lambda *_: (detect, TextPresentation()))
+    arguments = (tmp_path / "model", [write_picture(tmp_path / "a.png")], tmp_path / "out", recorder)
+    if num_failures == 1:
+        assert predict(*arguments).is_file()
+        return
+    with pytest.raises(OutOfMemoryError, match=r"a\.png: looking at 50 x 80 px does not fit in memory"):
+        predict(*arguments)
 
 
 def test_a_folder_in_use_is_left_as_it_is(tmp_path, monkeypatch, recorder):
