@@ -108,7 +108,7 @@ def test_a_peak_that_is_off_plans_anew_and_one_that_says_nothing_does_not(record
     assert loader.size_of((640, 640)) == 2 and not any("planned anew" in note for note in recorder.notes)
     memory.after(report(5, 120, shapes))
     assert loader.size_of((640, 640)) == 1
-    assert "update 5 took 0.12 GiB where 0.09 GiB were planned: planned anew" in recorder.notes[-1]
+    assert "update 5 took 120 MiB where 89 MiB were planned: planned anew" in recorder.notes[-1]
 
 
 def test_a_named_budget_is_taken_as_it_is_on_a_cpu_and_without_one_most_of_what_is_free(monkeypatch):
