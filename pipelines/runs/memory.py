@@ -38,12 +38,12 @@ def budget_of(config: RunConfig) -> Budget:
     named = config.train.memory
     if on_gpu():
         total = int(named or paddle.device.cuda.get_device_properties().total_memory)
-        left = f"{in_bytes(total)} less {in_bytes(GPU_OVERHEAD_BYTES)} for context and workspace (estimated)"
+        left = f"{sized(total)} less {sized(GPU_OVERHEAD_BYTES)} for context and workspace (estimated)"
         return Budget(total - GPU_OVERHEAD_BYTES, f"train.memory {left}" if named else f"the card's {left}")
     if named:
-        return Budget(int(named), f"train.memory {in_bytes(int(named))}, by the allocator's own figures")
+        return Budget(int(named), f"train.memory {sized(int(named))}, by the allocator's own figures")
     free = usable_memory_bytes() or 0
-    return Budget(int(_HOST_SHARE * free), f"{_HOST_SHARE:.0%} of the {in_bytes(free)} that the host has free")
+    return Budget(int(_HOST_SHARE * free), f"{_HOST_SHARE:.0%} of the {sized(free)} that the host has free")
 
 
 def plan_training(config: RunConfig, task: Task, updater: Updater, loader: WindowLoader, budget: Budget) -> MemoryPlan:
@@ -97,14 +97,14 @@ class RunMemory:
         planned = max(self._plan.peak_bytes(number, (height, width)) for number, height, width in report.shapes)
         if self._plan.corrected(report.shapes, report.peak_bytes):
             self._reporter.note(
-                f"update {report.update} took {in_bytes(report.peak_bytes)} where {in_bytes(planned)} were planned: planned anew,"
+                f"update {report.update} took {sized(report.peak_bytes)} where {sized(planned)} were planned: planned anew,"
                 f" {self._sizes(self._plan)}"
             )
 
     def _tell_plan(self, budget: Budget) -> None:
         assert self._plan is not None
         self._reporter.note(
-            f"memory: {in_bytes(budget.tensor_bytes)} for tensors ({budget.origin}), {in_bytes(self._plan.resting_bytes)} of them"
+            f"memory: {sized(budget.tensor_bytes)} for tensors ({budget.origin}), {sized(self._plan.resting_bytes)} of them"
             f" at rest; micro-batches {self._sizes(self._plan)}"
         )
 
@@ -125,8 +125,8 @@ class RunMemory:
         (height, width), side = max(unfit, key=lambda shape: shape[0] * shape[1]), plan.largest_side()
         fits = f"a square of {side} x {side} px fits" if side else "nothing fits"
         said = (
-            f"one training image of {height} x {width} px needs {in_bytes(plan.fit((height, width)).peak_bytes)}, more than"
-            f" the {in_bytes(plan.budget_bytes)} there are; {fits}"
+            f"one training image of {height} x {width} px needs {sized(plan.fit((height, width)).peak_bytes)}, more than"
+            f" the {sized(plan.budget_bytes)} there are; {fits}"
         )
         if not may_skip:
             raise OutOfMemoryError(f"{said}. Use smaller training shapes or a smaller network, or raise train.memory")
@@ -141,9 +141,9 @@ class RunMemory:
             ((self._loader.size_of(shape), shape) for shape in shapes), key=lambda one: one[0] * one[1][0] * one[1][1]
         )
         taken = self._updater.rehearse([self._loader.blank(number, (height, width))])
-        self._reporter.note(f"rehearsed the largest micro-batch, {number} x {height} x {width} px: {in_bytes(taken)}")
+        self._reporter.note(f"rehearsed the largest micro-batch, {number} x {height} x {width} px: {sized(taken)}")
 
 
-def in_bytes(number: float) -> str:
-    """In GiB with two digits, below one in MiB."""
+def sized(number: float) -> str:
+    """A number of bytes in GiB with two digits, below one in MiB."""
     return f"{number / 2**30:.2f} GiB" if number >= 2**30 else f"{number / 2**20:.0f} MiB"

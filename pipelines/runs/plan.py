@@ -11,7 +11,7 @@ from pipelines.engine.batch_norm import evaluation_mode
 from pipelines.engine.memory import held_bytes, on_gpu, peak_bytes, reset_peak
 from pipelines.engine.memory_plan import EvaluationPlan, Measurement, MemoryModel, MemoryPlan
 from pipelines.runs.assemble import build_updater
-from pipelines.runs.memory import Budget, budget_of, in_bytes, plan_training
+from pipelines.runs.memory import Budget, budget_of, plan_training, sized
 from pipelines.runs.reporter import Reporter
 from pipelines.runs.wiring import Wiring, wiring_of
 from pipelines.task import Task
@@ -97,14 +97,14 @@ def _pixels(shape: ShapeHW) -> int:
 
 def _tell(result: Mapping[str, Any], budget: Budget, reporter: Reporter) -> None:
     reporter.note(
-        f"{in_bytes(budget.tensor_bytes)} for tensors ({budget.origin}), {in_bytes(result['resting_bytes'])} of them at rest:"
+        f"{sized(budget.tensor_bytes)} for tensors ({budget.origin}), {sized(result['resting_bytes'])} of them at rest:"
         " weights, moments, averages and summed gradients"
     )
     reporter.table(
         "Training, by shape of a sample",
         ("height x width", "share", "micro-batch", "peak"),
         [
-            [_shown(row), f"{row['share']:.1%}", _micro_batch(row), in_bytes(row["peak_bytes"])]
+            [_shown(row), f"{row['share']:.1%}", _micro_batch(row), sized(row["peak_bytes"])]
             for row in _spread(result["training"])
         ],
     )
@@ -112,7 +112,7 @@ def _tell(result: Mapping[str, Any], budget: Budget, reporter: Reporter) -> None
         "Evaluation, by what the network sees at once",
         ("height x width", "images", "peak", "fits"),
         [
-            [_shown(row), row["images"], in_bytes(row["peak_bytes"]), "yes" if row["fits"] else "no"]
+            [_shown(row), row["images"], sized(row["peak_bytes"]), "yes" if row["fits"] else "no"]
             for row in _spread(result["evaluation"])
         ],
     )
