@@ -97,15 +97,15 @@ class RunMemory:
         planned = max(self._plan.peak_bytes(number, (height, width)) for number, height, width in report.shapes)
         if self._plan.corrected(report.shapes, report.peak_bytes):
             self._reporter.note(
-                f"update {report.update} took {sized(report.peak_bytes)} where {sized(planned)} were planned: planned anew,"
-                f" {self._sizes(self._plan)}"
+                f"update {report.update} took {sized(report.peak_bytes)} where {sized(planned)} were planned: planned"
+                f" anew, {self._sizes(self._plan)}"
             )
 
     def _tell_plan(self, budget: Budget) -> None:
         assert self._plan is not None
         self._reporter.note(
-            f"memory: {sized(budget.tensor_bytes)} for tensors ({budget.origin}), {sized(self._plan.resting_bytes)} of them"
-            f" at rest; micro-batches {self._sizes(self._plan)}"
+            f"memory: {sized(budget.tensor_bytes)} for tensors ({budget.origin}), {sized(self._plan.resting_bytes)} of"
+            f" them at rest; micro-batches {self._sizes(self._plan)}"
         )
 
     def _sizes(self, plan: MemoryPlan) -> str:
@@ -125,8 +125,8 @@ class RunMemory:
         (height, width), side = max(unfit, key=lambda shape: shape[0] * shape[1]), plan.largest_side()
         fits = f"a square of {side} x {side} px fits" if side else "nothing fits"
         said = (
-            f"one training image of {height} x {width} px needs {sized(plan.fit((height, width)).peak_bytes)}, more than"
-            f" the {sized(plan.budget_bytes)} there are; {fits}"
+            f"one training image of {height} x {width} px needs {sized(plan.fit((height, width)).peak_bytes)}, more"
+            f" than the {sized(plan.budget_bytes)} there are; {fits}"
         )
         if not may_skip:
             raise OutOfMemoryError(f"{said}. Use smaller training shapes or a smaller network, or raise train.memory")

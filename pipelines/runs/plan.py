@@ -97,8 +97,8 @@ def _pixels(shape: ShapeHW) -> int:
 
 def _tell(result: Mapping[str, Any], budget: Budget, reporter: Reporter) -> None:
     reporter.note(
-        f"{sized(budget.tensor_bytes)} for tensors ({budget.origin}), {sized(result['resting_bytes'])} of them at rest:"
-        " weights, moments, averages and summed gradients"
+        f"{sized(budget.tensor_bytes)} for tensors ({budget.origin}), {sized(result['resting_bytes'])} of them at"
+        " rest: weights, moments, averages and summed gradients"
     )
     reporter.table(
         "Training, by shape of a sample",
