@@ -95,8 +95,9 @@ def group_by_shape(samples: Sequence[Sample], size_of: SizeOf) -> list[MicroBatc
     by_shape: dict[tuple[int, ...], list[Sample]] = {}
     for sample in samples:
         by_shape.setdefault(sample.image.shape, []).append(sample)
+    sizes = {shape: size_of((shape[0], shape[1])) for shape in by_shape}
     return [
-        MicroBatch.of(group[start : start + size_of((shape[0], shape[1]))])
+        MicroBatch.of(group[start : start + sizes[shape]])
         for shape, group in by_shape.items()
-        for start in range(0, len(group), size_of((shape[0], shape[1])))
+        for start in range(0, len(group), sizes[shape])
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import paddle
@@ -22,20 +22,20 @@ def train_with_frozen_statistics(network: paddle.nn.Layer) -> int:
     Scale and shift stay trainable. Returns the number of BatchNorms.
     """
     network.train()
-    norms = [layer for layer in network.sublayers(include_self=True) if isinstance(layer, _BATCH_NORMS)]
+    norms = batch_norms(network)
     for norm in norms:
         norm.eval()
     return len(norms)
 
 
-def running_statistics(network: paddle.nn.Layer) -> list[paddle.Tensor]:
+def batch_norms(layer: paddle.nn.Layer) -> list[paddle.nn.Layer]:
+    """All BatchNorms of a layer, itself included."""
+    return [norm for norm in layer.sublayers(include_self=True) if isinstance(norm, _BATCH_NORMS)]
+
+
+def running_statistics(norms: Sequence[paddle.nn.Layer]) -> list[paddle.Tensor]:
     """The running means and variances that a forward would change: those of BatchNorms in train mode."""
-    return [
-        statistic
-        for layer in network.sublayers(include_self=True)
-        if isinstance(layer, _BATCH_NORMS) and layer.training
-        for statistic in (layer._mean, layer._variance)
-    ]
+    return [statistic for norm in norms if norm.training for statistic in (norm._mean, norm._variance)]
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def evaluation_mode(network: paddle.nn.Layer) -> Iterator[None]:
 @contextmanager
 def statistics_at_rest(layer: paddle.nn.Layer) -> Iterator[None]:
     """Inside, a forward in train mode leaves the running statistics below `layer` as they are."""
-    norms = [norm for norm in layer.sublayers(include_self=True) if isinstance(norm, _BATCH_NORMS) and norm.training]
+    norms = [norm for norm in batch_norms(layer) if norm.training]
     momenta = [norm._momentum for norm in norms]
     for norm in norms:
         norm._momentum = 1.0  # running = running * momentum + batch * (1 - momentum)

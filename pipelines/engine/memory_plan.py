@@ -140,6 +140,10 @@ class MemoryPlan:
         """In all, of a micro-batch, as it is planned for its shape."""
         return round(self.resting_bytes + self._model(self.recomputes(size_hw)).taken_bytes(number, size_hw))
 
+    def planned_bytes(self, shapes: Sequence[tuple[int, int, int]]) -> int:
+        """The peak of an update whose micro-batches are (number, height, width)."""
+        return max(self._peak_of(shape) for shape in shapes)
+
     def largest_side(self) -> int:
         """Of a square of which one image fits, recomputed if that is allowed; a multiple of 32 px, 0 if none does."""
         return _largest_side(lambda side: self.fit((side, side)).number > 0)
@@ -151,10 +155,8 @@ class MemoryPlan:
             shapes: (number, height, width) of the micro-batches that ran.
             measured_bytes: the peak in all.
         """
-        planned, is_recomputed = max(
-            (self.peak_bytes(number, (height, width)), self.recomputes((height, width)))
-            for number, height, width in shapes
-        )
+        number, height, width = max(shapes, key=self._peak_of)
+        planned, is_recomputed = self._peak_of((number, height, width)), self.recomputes((height, width))
         if abs(measured_bytes - planned) <= TOLERANCE * planned:
             return False
         rest = self.resting_bytes + self._model(is_recomputed).constant
@@ -164,6 +166,9 @@ class MemoryPlan:
         else:
             self.model = self.model.scaled(factor)
         return True
+
+    def _peak_of(self, shape: tuple[int, int, int]) -> int:
+        return self.peak_bytes(shape[0], shape[1:])
 
     def _model(self, is_recomputed: bool) -> MemoryModel:
         return self.recomputed if is_recomputed and self.recomputed is not None else self.model

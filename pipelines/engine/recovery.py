@@ -7,14 +7,14 @@ Nothing here is agreed with other processes: each may cut its own share as its o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Literal, TypeVar
 
 import paddle
 
-from pipelines.engine.batch_norm import running_statistics
+from pipelines.engine.batch_norm import batch_norms, running_statistics
 from pipelines.engine.recompute import recomputing
 from pipelines.engine.retry import Refusal, tried
 from pipelines.errors import OutOfMemoryError
@@ -63,6 +63,7 @@ class Recovery:
         self.probe: Probe | None = None
         self.trial: Callable[[MicroBatch], object] | None = None
         self._task, self._recompute, self._on_oom, self._tell = task, recompute, on_oom, tell
+        self._norms = batch_norms(task.network)  # once: a network has hundreds of layers, an update dozens of attempts
         self._most: dict[ShapeHW, int] = {}
         self._recomputed: set[ShapeHW] = set()
         self._unfit: set[ShapeHW] = set()
@@ -115,7 +116,7 @@ class Recovery:
         return sum(len(micro_batch) for micro_batch in window if micro_batch.shape_hw in self._unfit)
 
     def _attempted(self, piece: MicroBatch, attempt: Callable[[MicroBatch], Outcome]) -> Outcome | Refusal:
-        restore = _snapshot(self._task.network)
+        restore = _snapshot(self._norms)
 
         def run() -> Outcome:
             with self._recomputing(piece.shape_hw):
@@ -194,10 +195,10 @@ def part_of(micro_batch: MicroBatch, start: int, stop: int) -> MicroBatch:
     )
 
 
-def _snapshot(network: paddle.nn.Layer) -> Callable[[], None]:
+def _snapshot(norms: Sequence[paddle.nn.Layer]) -> Callable[[], None]:
     """What puts random state and running statistics back to what they are now."""
     state = paddle.get_rng_state()
-    statistics = [(held, held.clone()) for held in running_statistics(network)]
+    statistics = [(held, held.clone()) for held in running_statistics(norms)]
 
     @paddle.no_grad()
     def restore() -> None:

@@ -124,16 +124,7 @@ class Updater:
         reset_peak()
         self._thaw()
         learning_rate, scale = self._schedule.at(self.num_updates), self.loss_scale.value
-        accumulated = accumulate(
-            self._task,
-            window,
-            self._method,
-            self._buffer,
-            precision=self._precision,
-            loss_scale=scale,
-            processes=self._processes,
-            recovery=self.recovery,
-        )
+        accumulated = self._accumulate(window, self.recovery, scale, self._processes)
         summary = _read(self._task, self._buffer, accumulated, scale)
         self._refuse_wrong(summary, [piece.micro_batch for piece in accumulated.pieces])
         self._step(accumulated, summary.norm, learning_rate, scale)
@@ -172,15 +163,7 @@ class Updater:
             parameter.stop_gradient = False  # what rests at first will not always, and learning takes the memory
         held, random_state = held_bytes(), paddle.get_rng_state()
         reset_peak()
-        accumulate(
-            self._task,
-            window,
-            self._method,
-            self._buffer,
-            precision=self._precision,
-            processes=None,
-            recovery=recovery or self.recovery,
-        )
+        self._accumulate(window, recovery or self.recovery)
         taken = peak_bytes() - held
         self._buffer.reset()
         paddle.set_rng_state(random_state)
@@ -200,6 +183,24 @@ class Updater:
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the network holds the averaged weights, if there is an average."""
         return nullcontext() if self.ema is None else self.ema.applied()
+
+    def _accumulate(
+        self,
+        window: Sequence[MicroBatch],
+        recovery: Recovery,
+        loss_scale: float = 1.0,
+        processes: SumOverProcesses | None = None,
+    ) -> Accumulated:
+        return accumulate(
+            self._task,
+            window,
+            self._method,
+            self._buffer,
+            precision=self._precision,
+            loss_scale=loss_scale,
+            processes=processes,
+            recovery=recovery,
+        )
 
     def _step(self, accumulated: Accumulated, norm: float, learning_rate: float, scale: float) -> None:
         clip = 1.0 if self._clip_norm is None else min(1.0, self._clip_norm / (norm + 1e-12))

@@ -94,7 +94,7 @@ class RunMemory:
         is_whole = report.update > 1 and not self._updater.has_resting_groups
         if self._plan is None or report.failures or not is_whole:
             return
-        planned = max(self._plan.peak_bytes(number, (height, width)) for number, height, width in report.shapes)
+        planned = self._plan.planned_bytes(report.shapes)
         if self._plan.corrected(report.shapes, report.peak_bytes):
             self._reporter.note(
                 f"update {report.update} took {sized(report.peak_bytes)} where {sized(planned)} were planned: planned"

@@ -11,6 +11,7 @@ import pytest
 
 from pipelines.defect_detection.assignment import Assignment, assign
 from pipelines.defect_detection.heads import Dense
+from pipelines.engine.recovery import evenly_split
 from pipelines.records import DefectAnnotation, MicroBatch
 from tests.unit.defect_detection.networks import (
     NETWORKS,
@@ -32,19 +33,12 @@ def assigned(name: str, batch: MicroBatch) -> tuple[Dense, Assignment]:
     return dense, assign(network.head, dense, dict(batch.targets))
 
 
-def singles(batch: MicroBatch) -> list[MicroBatch]:
-    return [
-        MicroBatch(batch.images[i : i + 1], {key: value[i : i + 1] for key, value in batch.targets.items()})
-        for i in range(len(batch))
-    ]
-
-
 @pytest.mark.parametrize("name", NETWORKS)
 def test_splitting_a_batch_changes_no_assignment(name: str) -> None:
     """The predictions are taken from the whole batch, so that only the assigner sees the split."""
     batch = mixed_batch()
     dense, whole = assigned(name, batch)
-    for i, single in enumerate(singles(batch)):
+    for i, single in enumerate(evenly_split(batch, 1)):
         view = Dense(
             dense.scores[i : i + 1],
             None if dense.logits is None else dense.logits[i : i + 1],
