@@ -141,6 +141,10 @@ class WindowLoader:
                 shares[shape] = shares.get(shape, 0.0) + share / len(records)
         return shares
 
+    def largest_micro_batch(self, size_hw: ShapeHW) -> int:
+        """Samples of a shape that a micro-batch may really hold."""
+        return min(self.size_of(size_hw), self._plan.most_of(size_hw, self._effective_batch))
+
     def blank(self, number: int, size_hw: ShapeHW) -> MicroBatch:
         """A micro-batch of black images without anything in them, as large in memory as any of that shape."""
         image = np.zeros((*size_hw, 3), np.uint8)

@@ -83,6 +83,12 @@ class ShapePlan:
         pages = {ShapeChoice(max(self.crop_shapes, key=math.prod), is_page=True): self.whole_page_share}
         return {**{ShapeChoice(shape): crops for shape in self.crop_shapes}, **(pages if self.whole_page_share else {})}
 
+    def most_of(self, shape_hw: ShapeHW, num_samples: int) -> int:
+        """How many samples of a shape a window of `num_samples` may hold: any number of crops, few pages."""
+        if shape_hw in self.crop_shapes:
+            return num_samples
+        return min(num_samples, int(self.whole_page_share * num_samples) + 1)
+
     def _dealt(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
         """Shapes as from a shuffled deck: none comes again before all have come."""
         while True:

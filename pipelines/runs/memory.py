@@ -138,7 +138,8 @@ class RunMemory:
         if len(shapes) < 2:
             return  # the first micro-batch is as large as any
         number, (height, width) = max(
-            ((self._loader.size_of(shape), shape) for shape in shapes), key=lambda one: one[0] * one[1][0] * one[1][1]
+            ((self._loader.largest_micro_batch(shape), shape) for shape in shapes),
+            key=lambda one: one[0] * one[1][0] * one[1][1],
         )
         taken = self._updater.rehearse([self._loader.blank(number, (height, width))])
         self._reporter.note(f"rehearsed the largest micro-batch, {number} x {height} x {width} px: {sized(taken)}")

@@ -75,6 +75,13 @@ def test_every_shape_has_a_micro_batch_size_of_its_own() -> None:
     assert [(len(one), one.shape_hw) for one in found] == [(3, (32, 32)), (1, (32, 32)), *[(1, (64, 64))] * 4]
 
 
+def test_a_window_holds_no_more_pages_than_are_foreseen() -> None:
+    plan = ShapePlan(((32, 64),), whole_page_share=0.03)
+    assert plan.most_of((32, 64), 32) == 32 and plan.most_of((640, 480), 32) == 1
+    counts = [sum(choice.is_page for choice in plan.choices(0, 0, window, 40)) for window in range(200)]
+    assert max(counts) == 2 == plan.most_of((640, 480), 40)
+
+
 def test_shares_add_up_with_pages_and_without() -> None:
     crops = ((32, 64), (64, 64))
     assert list(ShapePlan(crops).shares().values()) == [0.5, 0.5]

@@ -48,6 +48,9 @@ class FakeLoader:
     def shape_shares(self) -> dict[tuple[int, int], float]:
         return dict.fromkeys(self._shapes, 1 / len(self._shapes))
 
+    def largest_micro_batch(self, size_hw: tuple[int, int]) -> int:
+        return self.size_of(size_hw)
+
     def blank(self, number: int, size_hw: tuple[int, int]) -> MicroBatch:
         return MicroBatch(np.zeros((number, *size_hw, 3), np.uint8), {}, ("blank",) * number)
 
